@@ -1,0 +1,12 @@
+# What was found, in one table.
+function(sgtrain_row name value)
+  string(LENGTH "${name}" length)
+  math(EXPR pad "22 - ${length}")
+  string(REPEAT " " ${pad} spaces)
+  message(STATUS "  ${name}${spaces}${value}")
+endfunction()
+message(STATUS "sgtrain ${PROJECT_VERSION}")
+sgtrain_row("build type" "${CMAKE_BUILD_TYPE}")
+sgtrain_row("compiler" "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+sgtrain_row("LibTorch" "${SGTRAIN_LIBTORCH}/torch")
+sgtrain_row("OpenCV" "${OpenCV_VERSION}")
