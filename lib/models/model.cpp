@@ -1,0 +1,10 @@
+#include "models/model.h"
+
+namespace sgtrain::models {
+
+Model::Registry& Model::registry() {
+  static Registry registry("architecture");
+  return registry;
+}
+
+}  // namespace sgtrain::models

@@ -1,0 +1,52 @@
+// The interface of every architecture, its registry, and building one with weights.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/registry.h"
+#include "tensor/batch.h"
+#include "tensor/module.h"
+
+namespace sgtrain::models {
+
+enum class Task { kClassification, kDetection, kSegmentation, kPose };
+
+class Model : public tensor::Module {
+ public:
+  using Registry = core::Registry<Model>;
+  static Registry& registry();
+
+  virtual Task task() const = 0;
+
+  /// @param images float [B, C, H, W] (channels_last preferred), normalised as the recipe says.
+  /// Same entries in training and evaluation.
+  virtual tensor::ModelOutput run(const at::Tensor& images) = 0;
+
+  virtual int num_classes() const = 0;
+  virtual int input_channels() const = 0;
+  /// Height and width must be multiples of this (32 for YOLO-NAS; 1: any size).
+  virtual int size_divisor() const { return 1; }
+
+  /// New class-dependent layers, as SuperGradients' replace_head does; all else keeps its weights.
+  virtual void replace_head(int num_classes) = 0;
+  /// New first convolution: fewer channels keep the first k, more are drawn from the weights' mean
+  /// and standard deviation.
+  virtual void replace_input_channels(int channels) = 0;
+
+  /// Fuses blocks for inference (RepVGG branches, batch norms). `full` also folds post-BN and
+  /// detaches; partial fusion stays trainable. Default: nothing to fuse.
+  virtual void fuse(bool full) { static_cast<void>(full); }
+
+  /// Names (prefixes) of parameters that never take part in training (a RepVGG block's
+  /// placeholder): left out of reducers and gradient checks.
+  virtual std::vector<std::string> unused_parameters() { return {}; }
+
+  /// Prefixes of the parameters that `finetune: True` trains; empty: not supported.
+  virtual std::vector<std::string> finetune_prefixes() const { return {}; }
+};
+
+}  // namespace sgtrain::models
