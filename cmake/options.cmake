@@ -14,6 +14,7 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)  # executables too, or they could not share the precompiled header
 
 add_library(sgtrain_flags INTERFACE)
 target_compile_options(sgtrain_flags INTERFACE -Wall -Wextra -Werror)
