@@ -1,0 +1,67 @@
+// Keeps the ranks in step: equal weights at the start, mean gradients after every backward.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dist/communicator.h"
+#include "tensor/module.h"
+
+namespace sgtrain::dist {
+
+/// All-reduces gradients in buckets while backward still runs (c10d::Reducer, Li et al., "PyTorch
+/// Distributed", VLDB 2020). Gradients are views into the buckets: zero them in place, never
+/// reset them. In a single process every call does nothing.
+///
+///   dist::Reducer reducer(comm, model.named_parameters());
+///   for each micro-batch:
+///     reducer.before_forward(is_last_micro_batch);
+///     loss = …;
+///     reducer.before_backward(loss);
+///     loss.backward();        // after it, grad() is the mean over ranks (of the accumulated sum)
+///
+/// The gradient is the mean over ranks; a loss that is already divided by the global normaliser is
+/// multiplied by world_size() before backward to get the sum.
+class Reducer {
+ public:
+  enum class Compression { kNone, kFp16, kBf16 };
+  struct Options {
+    std::int64_t bucket_bytes = 25 << 20;
+    std::int64_t first_bucket_bytes = 1 << 20;  // small, so that communication starts early
+    Compression compression = Compression::kNone;
+  };
+
+  /// `parameters`: leaves that require grad and get one in every backward on every rank, same
+  /// order everywhere; leave out those known to be unused. Collective.
+  /// Keeps a reference to the communicator.
+  Reducer(Communicator& comm, std::vector<tensor::TensorRef> parameters, const Options& options);
+  Reducer(Communicator& comm, std::vector<tensor::TensorRef> parameters);
+  ~Reducer();
+
+  /// `sync`: gradients are reduced in the coming backward (the last micro-batch of an
+  /// accumulation); otherwise they only add up locally. The same on all ranks.
+  void before_forward(bool sync = true);
+  void before_backward(const at::Tensor& loss);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Gives every rank rank 0's parameters and buffers, after checking that names, shapes and dtypes
+/// agree; throws core::Error naming the first tensor that differs and the rank. Collective.
+void broadcast_state(Communicator& comm, std::span<const tensor::TensorRef> state);
+
+/// Throws core::Error on every rank when `text` (for example the resolved recipe) differs between
+/// ranks, naming the first line that differs. Collective.
+void check_equal(Communicator& comm, const std::string& what, const std::string& text);
+
+/// Debug check: throws core::Error naming the first tensor whose bytes differ between ranks.
+void check_in_sync(Communicator& comm, std::span<const tensor::TensorRef> state);
+
+}  // namespace sgtrain::dist
