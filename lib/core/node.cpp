@@ -148,15 +148,36 @@ bool equal(const Tree& a, const Tree& b) {
 
 // ------------------------------------------------------------ Problems
 
+namespace {
+/// "dir/recipe.yaml:12" as (file, 12), so that line 9 comes before line 10.
+std::pair<std::string, int> file_and_line(const std::string& where) {
+  const auto colon = where.rfind(':');
+  int line = 0;
+  if (colon != std::string::npos) {
+    const char* end = where.data() + where.size();
+    const auto [stop, error] = std::from_chars(where.data() + colon + 1, end, line);
+    if (error == std::errc{} && stop == end) return {where.substr(0, colon), line};
+  }
+  return {where, 0};
+}
+}  // namespace
+
 void Problems::add(std::string where, std::string path, std::string text) {
+  for (const Item& item : items_) {
+    if (item.where == where && item.path == path && item.text == text) return;
+  }
   items_.push_back({std::move(where), std::move(path), std::move(text)});
 }
 
 void Problems::throw_if_any(std::string_view title) const {
   if (items_.empty()) return;
+  std::vector<Item> sorted = items_;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Item& a, const Item& b) {
+    return file_and_line(a.where) < file_and_line(b.where);
+  });
   std::string text(title);
   text += items_.size() == 1 ? ": 1 mistake" : ": " + std::to_string(items_.size()) + " mistakes";
-  for (const Item& item : items_) {
+  for (const Item& item : sorted) {
     text += "\n  ";
     if (!item.where.empty()) text += item.where + ": ";
     if (!item.path.empty()) text += item.path + ": ";
@@ -256,6 +277,14 @@ void mark_all_read(Tree& tree) {
   for (const auto& [name, value] : tree.map) mark_all_read(*value);
 }
 
+/// Something in it was reported already, so that no further message about it helps.
+bool holds_unresolved(const Tree& tree) {
+  const auto inside = [](const TreePtr& item) { return holds_unresolved(*item); };
+  return tree.unresolved || std::any_of(tree.list.begin(), tree.list.end(), inside) ||
+         std::any_of(tree.map.begin(), tree.map.end(),
+                     [&](const auto& item) { return inside(item.second); });
+}
+
 /// The mistake nearly every newcomer makes: `key=` or a trailing blank inside the key.
 bool blank_in_key(std::string_view key) { return trim(key) != key; }
 
@@ -349,6 +378,10 @@ template <class T>
 T Node::as() {
   tree_->was_read = true;
   if (docs_) return T{};
+  if (holds_unresolved(*tree_)) {
+    mark_all_read(*tree_);
+    return T{};
+  }
   if (tree_->kind == Tree::Kind::kMissing) {
     problem("no value given (\?\?\?), set it in the recipe or with " + path_ + "=…");
     return T{};
@@ -371,18 +404,21 @@ Value<T> Node::get(std::string_view key) {
     problems_->add(null ? null->mark.str() : where(), sub_path(key), "required, but not given");
     return Value<T>(T{}, nullptr, std::string(key), doc);
   }
+  const bool reported = holds_unresolved(*lookup(key));
   const std::size_t before = problems_->items().size();
   T value = child(key).template as<T>();
-  return Value<T>(std::move(value), problems_->items().size() == before ? this : nullptr, std::string(key), doc);
+  const bool good = !reported && problems_->items().size() == before;
+  return Value<T>(std::move(value), good ? this : nullptr, std::string(key), doc);
 }
 
 template <class T>
 Value<T> Node::get_or(std::string_view key, T fallback) {
   KeyDoc* doc = document(key, type_name<T>(), show(fallback), false);
   if (docs_ || !has(key)) return Value<T>(std::move(fallback), nullptr, std::string(key), doc);
+  const bool reported = holds_unresolved(*lookup(key));
   const std::size_t before = problems_->items().size();
   T value = child(key).template as<T>();
-  if (problems_->items().size() != before) return Value<T>(std::move(fallback), nullptr, std::string(key), doc);
+  if (reported || problems_->items().size() != before) return Value<T>(std::move(fallback), nullptr, std::string(key), doc);
   return Value<T>(std::move(value), this, std::string(key), doc);
 }
 
@@ -398,7 +434,7 @@ Component Node::as_component() {
   Component component;
   component.params = Node(Tree::make_map(tree_->mark), problems_, path_);
   component.params.docs_ = docs_;
-  if (docs_) return component;
+  if (docs_ || tree_->unresolved) return component;
   if (tree_->kind == Tree::Kind::kMissing) {
     problem("no value given (\?\?\?)");
   } else if (is_string()) {

@@ -38,6 +38,9 @@ struct Tree {
   std::vector<TreePtr> list;                       // kList
   std::vector<std::pair<std::string, TreePtr>> map;  // kMap, in file order, keys unique
   Mark mark;
+  /// A ??? or an interpolation that could not be resolved and was reported as a problem: `text`
+  /// still holds it, and readers say nothing more about it.
+  bool unresolved = false;
 
   // Reading state (see Node).
   bool was_read = false;
@@ -79,6 +82,7 @@ class Problems {
     std::string path;   // dotted key
     std::string text;
   };
+  /// A mistake that was added before is not added again.
   void add(std::string where, std::string path, std::string text);
   const std::vector<Item>& items() const { return items_; }
   bool empty() const { return items_.empty(); }
