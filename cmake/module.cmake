@@ -2,9 +2,9 @@
 # that only register a component. OBJECT libraries do not hand on their objects, so executables
 # collect the closure of the folders they name.
 #
-#   sgtrain_module(NAME [TORCH] [DEPENDS folder…] [LINK target…])   sources: *.cpp below the folder
-#   sgtrain_executable(NAME SOURCES … MODULES folder…)
-#   sgtrain_test(NAME MODULES folder… [LABELS …])                   sources: tests/NAME/**/*.cpp
+#   sgtrain_module(NAME [TORCH] [DEPENDS folder…] [LINK target…] [EXCLUDE file…])   *.cpp of the folder
+#   sgtrain_link_modules(EXECUTABLE folder…)
+#   sgtrain_use_pch(TARGET)
 
 function(sgtrain_module name)
   cmake_parse_arguments(arg "TORCH" "" "DEPENDS;LINK;EXCLUDE" ${ARGN})
@@ -62,4 +62,13 @@ function(sgtrain_link_modules target)
   endforeach()
   list(REMOVE_DUPLICATES closure)
   target_link_libraries(${target} PRIVATE sgtrain_flags ${closure})
+  # Plug-ins and runtime modules link nothing: what they use they find in the executable.
+  set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON)
+  # Modules are opened at run time, so nothing else would build them.
+  foreach(folder ${closure})
+    get_property(modules GLOBAL PROPERTY sgtrain_${folder}_runtime_modules)
+    if(modules)
+      add_dependencies(${target} ${modules})
+    endif()
+  endforeach()
 endfunction()
