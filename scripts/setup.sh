@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
 # Installs what a build of sgtrain needs on Debian 12: packages, and LibTorch into .deps/libtorch.
 #
-#   scripts/setup.sh [--cuda]      --cuda: the CUDA flavour of LibTorch (needs no GPU to build)
+#   scripts/setup.sh [--cuda] [--peers]
+#     --cuda   the CUDA flavour of LibTorch (building with it needs no GPU)
+#     --peers  the Python packages that tests compare with, into .venv-peer (implies --cuda: the
+#              torch package cannot be imported without CUDA's libraries)
 #
 # Idempotent: a second run only checks. Packages need root or sudo; nothing else does. pip and apt
 # are used as the machine has them configured. Downloads are kept in $SGTRAIN_CACHE, else
@@ -10,11 +13,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 flavour=cpu
+peers=no
 for argument in "$@"; do
   case $argument in
     --cuda) flavour=cuda ;;
-    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) echo "setup: unknown option $argument (known: --cuda)" >&2; exit 2 ;;
+    --peers) flavour=cuda peers=yes ;;
+    -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "setup: unknown option $argument (known: --cuda, --peers)" >&2; exit 2 ;;
   esac
 done
 
@@ -193,6 +198,25 @@ unpack_libtorch() {
   echo "$revision" >"$stamp"
 }
 
+# ---- Python peers of the tests --------------------------------------------------------------------
+install_peers() {
+  local venv=.venv-peer requirements=scripts/peer_requirements.txt
+  cmp -s "$requirements" $venv/complete && return 0
+  python3 -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' ||
+    die "the Python peers need Python 3.11 (torch's wheel is for it); python3 here is another version"
+  python3 -c 'import ensurepip, venv' 2>/dev/null || require_packages python3-venv
+  say "installing Python peers into $venv"
+  rm -rf $venv
+  python3 -m venv $venv
+  $venv/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-compile \
+    --find-links "$cache" -r "$requirements"
+  # The wheel's RPATH finds CUDA's libraries in ../../nvidia: those that LibTorch uses.
+  ln -sfn "$PWD/$deps/nvidia" "$(echo $venv/lib/python3*/site-packages)/nvidia"
+  $venv/bin/python -c 'import torch, torchvision, pycocotools.mask, safetensors.torch' ||
+    die "the Python peers were installed, but cannot be imported"
+  cp "$requirements" $venv/complete
+}
+
 # ---- check, then do what is missing --------------------------------------------------------------
 if [ -r /etc/os-release ] && ! grep -q '^VERSION_ID="12"' /etc/os-release; then
   say "note: this is not Debian 12; its packages may have other names or versions"
@@ -204,4 +228,5 @@ have=$(cat "$stamp" 2>/dev/null || true)
 if [ "$have" != "$revision" ] && [ "$have" != "cuda${revision#cpu}" ]; then
   unpack_libtorch
 fi
+[ $peers = no ] || install_peers
 say "ready ($(cut -d' ' -f1 "$stamp") flavour of LibTorch 2.11.0)"

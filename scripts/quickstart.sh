@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# From a bare Debian 12 to a trained and tested model: sets up, builds Release, trains
+# recipes/quickstart.yaml on Fashion-MNIST (70,000 images, a Debian package), prints the test
+# accuracy, and draws the predictions on 16 test images into one picture.
+#
+#   scripts/quickstart.sh [key=value…]      overrides of the recipe, for example lr=0.01
+set -euo pipefail
+cd "$(dirname "$0")/.."
+case ${1:-} in -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
+
+build=build/release
+jobs=$(nproc)
+memory=$(awk '/^MemAvailable/ {print int($2 / 2097152)}' /proc/meminfo)  # 2 GB a job
+if [ "$memory" -lt "$jobs" ]; then jobs=$((memory > 0 ? memory : 1)); fi
+
+scripts/setup.sh
+cmake --preset release
+cmake --build $build --target sgtrain -j "$jobs"
+sgtrain=$build/bin/sgtrain
+
+# A fixed folder, so that what follows knows where to look.
+run=checkpoints/quickstart/latest
+"$sgtrain" --recipe quickstart.yaml "$@"
+echo
+"$sgtrain" evaluate --checkpoint $run
+"$sgtrain" predict --checkpoint $run /usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz \
+  --limit 16 --grid --output quickstart.png
+echo "quickstart: the checkpoint is $run/ckpt_best.pth, the predictions are drawn in quickstart.png"
