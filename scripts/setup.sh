@@ -92,7 +92,7 @@ toolkit=${CUDA_HOME:-/usr/local/cuda}
 cache=${SGTRAIN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sgtrain}/wheels
 deps=.deps/libtorch
 # Changes when the lists above or the rule below what to unpack change.
-revision="$flavour $(sed -n '/^# ---- wheels/,/^# ---- check/p' "$0" | cksum)"
+revision="$flavour $(sed -n '/^# ---- wheels/,/^# ---- Python peers/p' "$0" | cksum)"
 stamp=$deps/.complete
 
 wheel_file() {  # NAME VERSION: the wheel in the cache, or nothing
