@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Installs what a build of sgtrain needs on Debian 12: packages, and LibTorch into .deps/libtorch.
 #
-#   scripts/setup.sh [--cuda] [--peers]
+#   scripts/setup.sh [--cuda] [--peers] [--runtime]
 #     --cuda   the CUDA flavour of LibTorch (building with it needs no GPU)
 #     --peers  the Python packages that tests compare with, into .venv-peer (implies --cuda: the
 #              torch package cannot be imported without CUDA's libraries)
+#     --runtime  nothing but the packages that an installed sgtrain needs to run
 #
 # Idempotent: a second run only checks. Packages need root or sudo; nothing else does. pip and apt
 # are used as the machine has them configured. Downloads are kept in $SGTRAIN_CACHE, else
@@ -14,12 +15,14 @@ cd "$(dirname "$0")/.."
 
 flavour=cpu
 peers=no
+runtime=no
 for argument in "$@"; do
   case $argument in
     --cuda) flavour=cuda ;;
     --peers) flavour=cuda peers=yes ;;
+    --runtime) runtime=yes ;;
     -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) echo "setup: unknown option $argument (known: --cuda, --peers)" >&2; exit 2 ;;
+    *) echo "setup: unknown option $argument (known: --cuda, --peers, --runtime)" >&2; exit 2 ;;
   esac
 done
 
@@ -36,6 +39,10 @@ packages=(
   libopencv-imgproc-dev libopencv-imgcodecs-dev libopencv-videoio-dev             # last two: a module
   libgloo-dev                                                                     # headers only
   catch2 dataset-fashion-mnist                                                    # tests, quick start
+)
+runtime_packages=(
+  ca-certificates libstdc++6 libyaml-cpp0.7 libsimdjson14 libcurl4 zlib1g libjpeg62-turbo libpng16-16
+  libwebp7 libopencv-core406 libopencv-imgproc406 libopencv-imgcodecs406 libopencv-videoio406
 )
 
 install_packages() {
@@ -220,6 +227,11 @@ install_peers() {
 # ---- check, then do what is missing --------------------------------------------------------------
 if [ -r /etc/os-release ] && ! grep -q '^VERSION_ID="12"' /etc/os-release; then
   say "note: this is not Debian 12; its packages may have other names or versions"
+fi
+if [ $runtime = yes ]; then
+  require_packages "${runtime_packages[@]}"
+  say "ready to run an installed sgtrain"
+  exit 0
 fi
 require_packages "${packages[@]}"
 
