@@ -24,18 +24,18 @@ enum class Level : int { kDebug, kInfo, kWarning, kError, kSilent };
 enum class Color { kAuto, kNever, kAlways };  // auto: a terminal, and NO_COLOR is not set
 
 struct Options {
-  Level level = Level::kInfo;  // -q: kWarning, -v: kDebug
-  bool json = false;           // --json-logs: one JSON object a line, on stderr
-  Color color = Color::kAuto;  // CLICOLOR_FORCE counts as kAlways
-  int rank = -1;               // shown as "[rank 1]" (JSON: "rank") when >= 0
-  std::filesystem::path file;  // every message (from debug on) is appended here too, with time
+  Level level = Level::kInfo;    // -q: kWarning, -v: kDebug
+  bool json = false;             // --json-logs: one JSON object a line, on stderr
+  Color color = Color::kAuto;    // CLICOLOR_FORCE counts as kAlways
+  int rank = -1;                 // shown as "[rank 1]" (JSON: "rank") when >= 0
+  std::filesystem::path file{};  // every message (from debug on) is appended here too, with time
   std::chrono::milliseconds progress_period{30'000};  // where stderr is no terminal
 };
 
 /// Before the first thread that logs, or later: takes effect at once. Throws core::Error when the
 /// file cannot be opened.
 void configure(const Options& options);
-const Options& options();
+Options options();
 Level level_of(bool quiet, bool verbose);  // -q and -v; both: verbose wins
 bool enabled(Level level);
 /// stderr (resp. stdout) shows colours.

@@ -27,14 +27,14 @@ struct ExitStatus {
 };
 
 struct ProcessOptions {
-  std::vector<std::string> argv;  // argv[0] is the program; looked up in PATH when it has no '/'
-  std::vector<std::pair<std::string, std::string>> env;  // set on top of our environment
-  std::vector<std::string> unset_env;
-  std::filesystem::path output;  // stdout and stderr are appended here; empty: inherited
-  bool null_input = false;       // stdin is /dev/null
-  std::vector<int> keep_fds;     // stay open under the same number; all others from 3 on are closed
-  bool own_group = true;         // own process group: a terminal's Ctrl-C reaches only us
-  bool die_with_parent = true;   // SIGKILL when the thread that started it (or we) dies
+  std::vector<std::string> argv{};  // argv[0] is the program; looked up in PATH when it has no '/'
+  std::vector<std::pair<std::string, std::string>> env{};  // set on top of our environment
+  std::vector<std::string> unset_env{};
+  std::filesystem::path output{};  // stdout and stderr are appended here; empty: inherited
+  bool null_input = false;         // stdin is /dev/null
+  std::vector<int> keep_fds{};  // stay open under the same number; all others from 3 on are closed
+  bool own_group = true;        // own process group: a terminal's Ctrl-C reaches only us
+  bool die_with_parent = true;  // SIGKILL when the thread that started it (or we) dies
 };
 
 /// A child by fork and exec. Not copyable; the destructor kills (SIGKILL, its whole group) and

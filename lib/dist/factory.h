@@ -18,7 +18,7 @@ struct CommunicatorOptions {
   std::chrono::milliseconds timeout{std::chrono::minutes(30)};
   /// Network interface of Gloo ("eth0"); empty: loopback when the master address is this machine
   /// (127.0.0.1, localhost), else the one that reaches the master; GLOO_SOCKET_IFNAME counts too.
-  std::string interface;
+  std::string interface {};
 };
 
 /// world_size 1: make_single(). Else joins the others: blocks until all are there.

@@ -23,9 +23,9 @@ struct World {
   int local_world_size = 1;
   std::string master_addr = "127.0.0.1";  // where rank 0's store listens
   int master_port = 0;
-  bool joined = false;      // one process of several, or started by a launcher
-  std::string launched_by;  // "sgtrain", "torchrun", "Slurm", "environment"; empty: nobody
-  int listen_fd = -1;       // rank 0 under our launcher: the listening socket of the store
+  bool joined = false;        // one process of several, or started by a launcher
+  std::string launched_by{};  // "sgtrain", "torchrun", "Slurm", "environment"; empty: nobody
+  int listen_fd = -1;         // rank 0 under our launcher: the listening socket of the store
 
   bool is_main() const { return rank == 0; }
   /// From RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, else from Slurm's variables of
@@ -44,15 +44,15 @@ void on_main(F&& f) {
 }
 
 struct LaunchOptions {
-  int processes = 1;              // on this machine
-  std::vector<std::string> argv;  // of the workers; empty: our own command line
-  std::vector<std::pair<std::string, std::string>> env;  // extra variables for the workers
+  int processes = 1;                // on this machine
+  std::vector<std::string> argv{};  // of the workers; empty: our own command line
+  std::vector<std::pair<std::string, std::string>> env{};  // extra variables for the workers
   /// rank<k>.log of the ranks other than 0 (their stdout and stderr), created when missing. Empty:
   /// a temporary folder that is removed at the end.
-  std::filesystem::path log_dir;
+  std::filesystem::path log_dir{};
   int nodes = 1;  // several machines: --nnodes, --node-rank, --master-addr, --master-port
   int node_rank = 0;
-  std::string master_addr;
+  std::string master_addr{};
   int master_port = 0;
   std::chrono::milliseconds stop_grace{60'000};  // to save after a forwarded signal, then SIGKILL
   std::chrono::milliseconds fail_grace{2'000};   // of the others after one failed, then SIGKILL

@@ -1,12 +1,12 @@
 // Where a run's numbers, pictures and files go: TensorBoard, and later W&B, ClearML, MLflow, each
 // one file that registers its name. Loggers are made on rank 0 only, work on a thread of their own
-// (AsyncLogger) and never stop a run: their failures are warnings.
+// (make_async) and never stop a run: their failures are warnings.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <span>
+#include <opencv2/core.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,32 +18,27 @@ namespace sgtrain::loggers {
 
 /// What every logger is told about its run.
 struct RunInfo {
-  std::string experiment_name;
-  std::string project_name;
-  std::filesystem::path run_dir;  // exists
+  std::string experiment_name{};
+  std::string project_name{};
+  std::filesystem::path run_dir{};  // exists
   bool resumed = false;
   std::int64_t resume_step = 0;  // first step (epoch) that will be written again
 };
 
 using Scalars = std::vector<std::pair<std::string, double>>;
 
-/// 8-bit picture, rows without padding.
-struct LoggedImage {
-  int width = 0, height = 0, channels = 3;  // 1 gray, 3 RGB, 4 RGBA
-  std::vector<std::uint8_t> pixels;         // [height, width, channels]
-};
-
 /// Steps are epochs, as in SuperGradients, unless the caller counts otherwise. Tags are
-/// normalised by the caller's side of AsyncLogger: lower case, blanks become '_'.
+/// normalised by make_async(): lower case, blanks become '_'. Images are CV_8UC3 RGB or CV_8UC1.
 class Logger {
  public:
   using Registry = core::Registry<Logger, const RunInfo&>;
   static Registry& registry();
   virtual ~Logger() = default;
+  virtual std::string name() const = 0;  // in warnings
 
   virtual void add_config(std::string_view tag, std::string_view yaml) = 0;
   virtual void add_scalars(const Scalars& scalars, std::int64_t step) = 0;
-  virtual void add_image(std::string_view tag, const LoggedImage& image, std::int64_t step) = 0;
+  virtual void add_image(std::string_view tag, const cv::Mat& image, std::int64_t step) = 0;
   virtual void add_text(std::string_view tag, std::string_view markdown, std::int64_t step) = 0;
   virtual void add_file(const std::filesystem::path& file) = 0;
   virtual void add_checkpoint(const std::filesystem::path& file, std::int64_t step) = 0;

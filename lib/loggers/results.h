@@ -36,11 +36,11 @@ class ResultsCsv {
 /// {"epoch": 12, "metrics": {...}, "best": {"epoch", "metric", "value"}, …extra strings}.
 struct MetricsJson {
   std::int64_t epoch = 0;
-  Scalars metrics;
-  std::string watched;  // metric_to_watch; empty: no "best"
+  Scalars metrics{};
+  std::string watched{};  // metric_to_watch; empty: no "best"
   std::int64_t best_epoch = -1;
   double best_value = 0;
-  std::map<std::string, std::string> extra;
+  std::map<std::string, std::string> extra{};
 };
 void write_metrics_json(const std::filesystem::path& file, const MetricsJson& metrics);
 
