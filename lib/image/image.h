@@ -26,6 +26,10 @@ Format detect_format(Bytes bytes);
 /// True for the suffixes of pictures that the decoder reads, in any case (".JPG").
 bool has_image_suffix(const std::filesystem::path& path);
 
+/// What becomes of transparency: composed over black (colour = c * a / 255), or the alpha channel
+/// is left out and hidden colours show (as OpenCV and PIL's convert("RGB") do).
+enum class Alpha { kOverBlack, kDrop };
+
 struct DecodeOptions {
   /// Turn the image upright as its EXIF orientation says (JPEG, PNG and WebP).
   bool honor_exif = true;
@@ -33,6 +37,7 @@ struct DecodeOptions {
   /// both sides (upright). Faster, but not the pixels of a full decode followed by a resize.
   int min_width = 0;
   int min_height = 0;
+  Alpha alpha = Alpha::kOverBlack;
   /// A damaged file yields what could be read (with a warning) instead of an error.
   bool allow_truncated = true;
   /// Refuse larger pictures before allocating (default: 179 million pixels, 0.5 GB as RGB).
@@ -49,7 +54,7 @@ struct Decoded {
 /// What the header says; no pixel is decoded.
 struct Info {
   Format format = Format::kUnknown;
-  cv::Size stored;      // as in the file
+  cv::Size stored{};    // as in the file
   int orientation = 1;  // EXIF, 1..8
   /// Size after applying the orientation: what labels use.
   cv::Size upright() const {
@@ -57,10 +62,10 @@ struct Info {
   }
 };
 
-/// Decodes a picture. `name` is used in messages. Channels: gray → 3 equal channels; alpha is
-/// composed over black (colour = round(c·a/255)); palettes are expanded; 1-bit → 0/255; 16-bit →
-/// ÷257; CMYK and YCCK converted (Adobe's inversion respected). Errors: core::Error with the name,
-/// when nothing can be decoded.
+/// Decodes a picture. `name` is used in messages. Gray becomes 3 equal channels; palettes are
+/// expanded; 1-bit becomes 0/255; 16-bit is divided by 257 (rounded), not clipped; CMYK and YCCK
+/// are converted (Adobe's inversion respected); alpha as the option says. Errors: core::Error with
+/// the name, when nothing can be decoded.
 Decoded decode(Bytes bytes, std::string_view name, const DecodeOptions& options = {});
 Decoded decode_file(const std::filesystem::path& path, const DecodeOptions& options = {});
 
@@ -80,7 +85,7 @@ std::vector<std::uint8_t> encode_jpeg(const cv::Mat& image, int quality = 95);
 /// `image`: CV_8UC3 RGB, CV_8UC1 or CV_8UC4 RGBA; CV_16UC1/3 are written as 16-bit.
 std::vector<std::uint8_t> encode_png(const cv::Mat& image, int compression = 3);
 /// Writes by suffix: .jpg/.jpeg, .png; others through the module. The file appears whole or not
-/// at all (temporary file, rename); missing folders are made.
+/// at all; missing folders are made.
 void write_file(const std::filesystem::path& path, const cv::Mat& image, int quality = 95);
 
 }  // namespace sgtrain::image
