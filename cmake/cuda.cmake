@@ -61,7 +61,8 @@ add_library(sgtrain_torch_cuda INTERFACE)
 add_library(sgtrain::torch_cuda ALIAS sgtrain_torch_cuda)
 target_include_directories(sgtrain_torch_cuda SYSTEM INTERFACE ${cuda_includes})
 target_compile_definitions(sgtrain_torch_cuda INTERFACE USE_C10D_NCCL)
-# Opening libtorch_cuda is what installs LibTorch's CUDA hooks, so it must stay a dependency.
+# Opening libtorch_cuda is what installs LibTorch's CUDA hooks, so it must stay a dependency. What the
+# module uses of cudart and NCCL it finds through libtorch_cuda, whose RPATH knows where they are.
 target_link_options(sgtrain_torch_cuda INTERFACE -Wl,--no-as-needed)
 target_link_libraries(sgtrain_torch_cuda INTERFACE sgtrain::torch ${torch_cuda_library}
-                      ${torch_root}/lib/libc10_cuda.so ${SGTRAIN_libcudart_so_13} ${SGTRAIN_libnccl_so_2})
+                      ${torch_root}/lib/libc10_cuda.so)
