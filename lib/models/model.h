@@ -45,6 +45,10 @@ class Model : public tensor::Module {
   /// placeholder): left out of reducers and gradient checks.
   virtual std::vector<std::string> unused_parameters() { return {}; }
 
+  /// Names of the parameters whose first dimension is the number of classes (what replace_head
+  /// draws anew); empty: the model has no such head. A checkpoint's class count is read from them.
+  virtual std::vector<std::string> head_parameters() const { return {}; }
+
   /// Prefixes of the parameters that `finetune: True` trains; empty: not supported.
   virtual std::vector<std::string> finetune_prefixes() const { return {}; }
 };
