@@ -78,6 +78,7 @@ if(EXISTS ${torch_root}/include/torch/headeronly/version.h)
   string(REGEX MATCHALL "[0-9]+" digits "${lines}")
   list(JOIN digits "." SGTRAIN_TORCH_VERSION)
 endif()
+set(SGTRAIN_ABI_VERSIONS "sgtrain ${PROJECT_VERSION}, torch ${SGTRAIN_TORCH_VERSION}")
 
 file(GLOB nvidia_libs ${SGTRAIN_LIBTORCH}/nvidia/*/lib)
 add_library(sgtrain_torch INTERFACE)

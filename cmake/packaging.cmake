@@ -62,6 +62,7 @@ configure_package_config_file(cmake/packaging/sgtrainConfig.cmake.in ${CMAKE_BIN
                               INSTALL_DESTINATION lib/cmake/sgtrain)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/sgtrainConfigVersion.cmake COMPATIBILITY ExactVersion)
 install(FILES ${CMAKE_BINARY_DIR}/sgtrainConfig.cmake ${CMAKE_BINARY_DIR}/sgtrainConfigVersion.cmake
+              cmake/packaging/plugin_abi.cpp
         DESTINATION lib/cmake/sgtrain COMPONENT development)
 
 # ---- the thin archive: program and wrapper, and every library but LibTorch's and the C and C++
