@@ -26,20 +26,21 @@ constexpr std::string_view kTagPrefix = "tag:yaml.org,2002:";
 /// checked before memory is spent.
 class TreeBuilder final : public YAML::EventHandler {
  public:
-  TreeBuilder(const std::string& name, const YamlLimits& limits)
-      : file_(std::make_shared<const std::string>(name)), limits_(limits) {}
+  TreeBuilder(const std::string& name, const YamlLimits& limits, Problems& problems)
+      : file_(std::make_shared<const std::string>(name)), limits_(limits), problems_(problems) {}
 
   TreePtr root() const { return root_ ? root_ : Tree::null({file_, 0}); }
-  const Problems& problems() const { return problems_; }
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& at, YAML::anchor_t anchor) override {
-    if (expects_key()) return take_key("null", mark(at));
+    if (expects_key()) {
+      throw InputError("a key is empty", mark(at).str(), "write the key before the colon");
+    }
     // yaml-cpp marks an empty value where the next token is: the key's line is the right one.
     add(Tree::null(stack_.empty() || stack_.back().tree->is_list() ? mark(at)
-                                                                    : stack_.back().key_mark),
+                                                                   : stack_.back().key_mark),
         anchor);
   }
 
@@ -84,10 +85,10 @@ class TreeBuilder final : public YAML::EventHandler {
   struct Level {
     TreePtr tree;
     YAML::anchor_t anchor = 0;
-    std::optional<std::string> key;           // of a map, while its value is awaited
+    std::optional<std::string> key;  // of a map, while its value is awaited
     Mark key_mark;
     std::unordered_map<std::string, int> lines;  // of a map: where each key was first given
-    std::vector<TreePtr> merges;              // values of `<<`
+    std::vector<TreePtr> merges;                 // values of `<<`
     bool merging = false;
     bool duplicate = false;  // the awaited value belongs to a key given before
   };
@@ -127,7 +128,8 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   void check_tag(const std::string& tag, std::string_view wanted, const Mark& at) const {
-    if (tag.empty() || tag == "?" || tag == "!" || tag == std::string(kTagPrefix) + std::string(wanted)) {
+    if (tag.empty() || tag == "?" || tag == "!" ||
+        tag == std::string(kTagPrefix) + std::string(wanted)) {
       return;
     }
     throw InputError("the tag '" + tag + "' is not accepted: a recipe is plain data", at.str(),
@@ -153,9 +155,9 @@ class TreeBuilder final : public YAML::EventHandler {
   void count(const Tree& tree, const Mark& at) {
     ++nodes_;
     if (nodes_ > limits_.nodes) {
-      throw InputError("more than " + std::to_string(limits_.nodes) +
-                           " values after the aliases are expanded",
-                       at.str(), "this is no recipe; write repeated values once");
+      throw InputError(
+          "more than " + std::to_string(limits_.nodes) + " values after the aliases are expanded",
+          at.str(), "this is no recipe; write repeated values once");
     }
     for (const TreePtr& item : tree.list) count(*item, at);
     for (const auto& [key, value] : tree.map) count(*value, at);
@@ -191,8 +193,12 @@ class TreeBuilder final : public YAML::EventHandler {
                        mark(at).str(), "this is no recipe");
     }
     count(*tree, tree->mark);
-    stack_.push_back({.tree = std::move(tree), .anchor = anchor, .key = {}, .key_mark = {},
-                      .lines = {}, .merges = {}});
+    stack_.push_back({.tree = std::move(tree),
+                      .anchor = anchor,
+                      .key = {},
+                      .key_mark = {},
+                      .lines = {},
+                      .merges = {}});
   }
 
   void close() {
@@ -208,8 +214,10 @@ class TreeBuilder final : public YAML::EventHandler {
     if (level.merges.empty()) return;
     std::vector<TreePtr> bases;
     for (const TreePtr& value : level.merges) {
-      if (value->is_list()) bases.insert(bases.end(), value->list.begin(), value->list.end());
-      else bases.push_back(value);
+      if (value->is_list())
+        bases.insert(bases.end(), value->list.begin(), value->list.end());
+      else
+        bases.push_back(value);
     }
     const TreePtr merged = Tree::make_map(level.tree->mark);
     for (const TreePtr& base : bases) {
@@ -231,7 +239,7 @@ class TreeBuilder final : public YAML::EventHandler {
   std::unordered_map<YAML::anchor_t, TreePtr> anchors_;
   std::size_t nodes_ = 0;
   TreePtr root_;
-  Problems problems_;
+  Problems& problems_;
 };
 
 std::string line_of(std::string_view text, int line) {
@@ -271,7 +279,8 @@ std::string syntax_hint(std::string_view text, int line, std::string_view reason
   for (const int number : {line, line - 1}) {
     const std::string_view here = get(number);
     const auto first = here.find_first_not_of(" \t");
-    if (first != std::string_view::npos && here.substr(0, first).find('\t') != std::string_view::npos) {
+    if (first != std::string_view::npos &&
+        here.substr(0, first).find('\t') != std::string_view::npos) {
       return "line " + std::to_string(number) + " is indented with a tab: YAML wants blanks";
     }
     if (const std::string fixed = missing_blank(here); !fixed.empty()) {
@@ -309,6 +318,14 @@ std::string syntax_hint(std::string_view text, int line, std::string_view reason
 }  // namespace
 
 TreePtr parse_yaml(std::string_view text, const std::string& name, const YamlLimits& limits) {
+  Problems problems;
+  TreePtr tree = parse_yaml(text, name, problems, limits);
+  problems.throw_if_any("YAML file " + name);
+  return tree;
+}
+
+TreePtr parse_yaml(std::string_view text, const std::string& name, Problems& problems,
+                   const YamlLimits& limits) {
   if (text.size() > limits.bytes) {
     throw InputError("the file has " + std::to_string(text.size()) + " bytes, more than " +
                          std::to_string(limits.bytes),
@@ -317,12 +334,12 @@ TreePtr parse_yaml(std::string_view text, const std::string& name, const YamlLim
   if (text.find('\0') != std::string_view::npos) {
     throw InputError("the file holds zero bytes, so it is no text", name, "save it as UTF-8 text");
   }
-  TreeBuilder builder(name, limits);
+  TreeBuilder builder(name, limits, problems);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
     parser.HandleNextDocument(builder);
-    TreeBuilder second(name, limits);
+    TreeBuilder second(name, limits, problems);
     if (parser.HandleNextDocument(second)) {
       throw InputError("a second YAML document ('---') begins here, and only one is read",
                        second.root()->mark.str(), "keep one document per file");
@@ -330,7 +347,6 @@ TreePtr parse_yaml(std::string_view text, const std::string& name, const YamlLim
   } catch (const YAML::Exception& error) {
     throw_syntax(error, text, name);
   }
-  builder.problems().throw_if_any("YAML file " + name);
   return builder.root();
 }
 

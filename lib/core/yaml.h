@@ -15,14 +15,18 @@ namespace sgtrain::core {
 
 /// What a YAML file may cost. Beyond it the file is refused (alias bombs, endless nesting).
 struct YamlLimits {
-  std::size_t bytes = 8u << 20;     // of the file
-  std::size_t nodes = 200'000;      // after expansion of aliases
-  std::size_t depth = 64;           // of nested lists and maps
+  std::size_t bytes = 8u << 20;  // of the file
+  std::size_t nodes = 200'000;   // after expansion of aliases
+  std::size_t depth = 64;        // of nested lists and maps
 };
 
 /// Parses one document. `name` is the file name that marks and errors show. An empty document is
 /// a null tree. Keys are kept as written. Throws InputError (syntax, duplicate keys, limits).
 TreePtr parse_yaml(std::string_view text, const std::string& name, const YamlLimits& limits = {});
+
+/// The same, but duplicate keys are added to `problems`, so that they are listed with others.
+TreePtr parse_yaml(std::string_view text, const std::string& name, Problems& problems,
+                   const YamlLimits& limits = {});
 
 /// The same for a file. Throws InputError, also when the file cannot be read.
 TreePtr load_yaml(const std::filesystem::path& file, const YamlLimits& limits = {});

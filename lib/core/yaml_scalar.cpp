@@ -14,7 +14,9 @@
 namespace sgtrain::core {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 /// Takes pieces of a text from the left, as the regular expressions would.
 class Cursor {
@@ -141,8 +143,8 @@ bool is_int(std::string_view text) {
     }
     if (Cursor hex = c; hex.take('x')) {
       return hex.take_while([](char x) {
-               return is_digit(x) || (x >= 'a' && x <= 'f') || (x >= 'A' && x <= 'F') || x == '_';
-             }) > 0 &&
+        return is_digit(x) || (x >= 'a' && x <= 'f') || (x >= 'A' && x <= 'F') || x == '_';
+      }) > 0 &&
              hex.done();
     }
     return c.take_while([](char x) { return (x >= '0' && x <= '7') || x == '_'; }) > 0 && c.done();
@@ -185,9 +187,12 @@ std::optional<std::int64_t> int_value(std::string_view text) {
   } else {
     int base = 10;
     std::size_t skip = 0;
-    if (digits.starts_with("0b")) base = 2, skip = 2;
-    else if (digits.starts_with("0x")) base = 16, skip = 2;
-    else if (digits.size() > 1 && digits[0] == '0') base = 8, skip = 1;
+    if (digits.starts_with("0b"))
+      base = 2, skip = 2;
+    else if (digits.starts_with("0x"))
+      base = 16, skip = 2;
+    else if (digits.size() > 1 && digits[0] == '0')
+      base = 8, skip = 1;
     const char* end = digits.data() + digits.size();
     const auto [stop, error] = std::from_chars(digits.data() + skip, end, value, base);
     if (error != std::errc{} || stop != end) return std::nullopt;
@@ -220,9 +225,10 @@ double float_value(std::string_view text) {
     static_cast<void>(stop);
     if (error == std::errc::result_out_of_range) {
       // Python reads 1e999 as inf and 1e-999 as 0.
-      number = part.find("e-") != std::string_view::npos || part.find("E-") != std::string_view::npos
-                   ? 0.0
-                   : std::numeric_limits<double>::infinity();
+      number =
+          part.find("e-") != std::string_view::npos || part.find("E-") != std::string_view::npos
+              ? 0.0
+              : std::numeric_limits<double>::infinity();
     }
     value = value * 60.0 + number;
     if (end == std::string::npos) return sign * value;
@@ -252,6 +258,8 @@ TreePtr plain_scalar(std::string_view text, Mark mark) {
   if (is_float(text)) return finish(Tree::of(float_value(text), std::move(mark)));
   if (is_int(text)) {
     if (const auto value = int_value(text)) return finish(Tree::of(*value, std::move(mark)));
+    if (text.find_first_of("bx") != std::string_view::npos)
+      return Tree::of(std::string(text), mark);
     // Larger than 64 bits: a float keeps its magnitude, so that a bound at the read can refuse it.
     return finish(Tree::of(float_value(text), std::move(mark)));
   }

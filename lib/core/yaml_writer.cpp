@@ -17,8 +17,11 @@ std::string float_text(double value) {
   if (std::isnan(value)) return ".nan";
   if (std::isinf(value)) return value > 0 ? ".inf" : "-.inf";
   std::array<char, 32> buffer{};
-  const char* end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
-  std::string text(buffer.data(), end);
+  const double size = std::abs(value);  // 0.0001 reads better than 1e-04
+  const auto format = size == 0.0 || (size >= 1e-4 && size < 1e16) ? std::chars_format::fixed
+                                                                   : std::chars_format::scientific;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, format).ptr;
+  const std::string text(buffer.data(), end);
   const auto exponent = text.find('e');
   const std::string mantissa = text.substr(0, exponent);
   const std::string tail = exponent == std::string::npos ? "" : text.substr(exponent);
@@ -113,12 +116,18 @@ std::string escape_interpolation(std::string_view text) {
 
 std::string scalar_text(const Tree& tree) {
   switch (tree.kind) {
-    case Tree::Kind::kNull: return "null";
-    case Tree::Kind::kMissing: return "???";
-    case Tree::Kind::kBool: return tree.boolean ? "true" : "false";
-    case Tree::Kind::kInt: return std::to_string(tree.integer);
-    case Tree::Kind::kFloat: return float_text(tree.real);
-    default: break;
+    case Tree::Kind::kNull:
+      return "null";
+    case Tree::Kind::kMissing:
+      return "???";
+    case Tree::Kind::kBool:
+      return tree.boolean ? "true" : "false";
+    case Tree::Kind::kInt:
+      return std::to_string(tree.integer);
+    case Tree::Kind::kFloat:
+      return float_text(tree.real);
+    default:
+      break;
   }
   return quote(tree.unresolved ? tree.text : escape_interpolation(tree.text));
 }
