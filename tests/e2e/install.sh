@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# The installed tree runs from another folder, finds its recipes and LibTorch by itself, takes a
+# plug-in that was built against it, and its thin part runs against a LibTorch given by hand.
+# timeout: 900
+set -euo pipefail
+fail() { echo "FAILED: $*"; exit 1; }
+clean() { env -i PATH=/usr/bin:/bin HOME="$TMPDIR" "$@"; }
+
+for component in program runtime libtorch development; do
+  cmake --install "$SGTRAIN_BUILD_DIR" --prefix "$TMPDIR/first" --component $component --strip >/dev/null
+done
+mv "$TMPDIR/first" "$TMPDIR/moved"
+root=$TMPDIR/moved
+program=$root/bin/sgtrain
+
+clean "$program" --version | grep -q '[0-9]\.[0-9]' || fail "--version"
+clean "$program" doctor || fail "doctor"
+clean "$program" export-recipe --recipe quickstart | grep -q training_hyperparams || fail "shipped recipe not found"
+clean "$program" list losses | grep -q CrossEntropyLoss || fail "list losses"
+outside=$(clean ldd "$program" | grep -E "$SGTRAIN_SOURCE_DIR|not found" || true)
+[ -z "$outside" ] || fail "libraries from the build tree, or missing: $outside"
+
+# A plug-in, built as a user would.
+build_plugin() {
+  cmake -S "$SGTRAIN_SOURCE_DIR/tests/e2e/plugin" -B "$TMPDIR/plugin" -DCMAKE_PREFIX_PATH="$root" \
+    -DCMAKE_BUILD_TYPE=Release && cmake --build "$TMPDIR/plugin"
+}
+build_plugin >"$TMPDIR/log" 2>&1 || { cat "$TMPDIR/log"; fail "the plug-in does not build against the installation"; }
+chosen=("training_hyperparams.loss={HalfSquaredErrorLoss: {scale: 2.0}}")
+if clean "$program" check --recipe quickstart "${chosen[@]}" >"$TMPDIR/log" 2>&1; then
+  fail "a loss of a plug-in is known without the plug-in"
+fi
+clean "$program" check --recipe quickstart "${chosen[@]}" "+plugins=[$TMPDIR/plugin/half_squared_error.so]" \
+  >"$TMPDIR/log" 2>&1 || { cat "$TMPDIR/log"; fail "check with the plug-in's loss"; }
+
+# Thin: no LibTorch inside, every other library is.
+for component in runtime thin; do
+  cmake --install "$SGTRAIN_BUILD_DIR" --prefix "$TMPDIR/thin" --component $component --strip >/dev/null
+done
+[ ! -e "$TMPDIR/thin/lib/sgtrain/libtorch" ] || fail "LibTorch is in the thin tree"
+size=$(tar -C "$TMPDIR/thin" -cz . | wc -c)
+echo "thin archive: $((size / 1048576)) MiB"
+[ "$size" -le $((60 * 1048576)) ] || fail "the thin archive is $size bytes"
+clean SGTRAIN_LIBTORCH="$root/lib/sgtrain/libtorch" "$TMPDIR/thin/bin/sgtrain" doctor || fail "thin doctor"
+if clean SGTRAIN_LIBTORCH="$TMPDIR/nowhere" "$TMPDIR/thin/bin/sgtrain" doctor 2>"$TMPDIR/message"; then
+  fail "the thin program ran without LibTorch"
+fi
+grep -q "pip install torch==" "$TMPDIR/message" || fail "no advice when LibTorch is missing"
