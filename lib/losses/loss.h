@@ -16,11 +16,11 @@ namespace sgtrain::losses {
 /// backward, so that gradients and reported values are those of the global batch and a loss knows
 /// nothing of ranks.
 struct LossTerm {
-  std::string name;        // "loss_cls"; empty for a loss of one term
-  at::Tensor sum;          // scalar with graph
-  at::Tensor normaliser;   // scalar without graph (count of samples, sum of assigned scores, …)
+  std::string name;       // "loss_cls"; empty for a loss of one term
+  at::Tensor sum;         // scalar with graph
+  at::Tensor normaliser;  // scalar without graph (count of samples, sum of assigned scores, …)
   double weight = 1.0;
-  double floor = 0.0;      // lower bound of the global normaliser
+  double floor = 0.0;  // lower bound of the global normaliser
 };
 
 struct LossResult {
@@ -38,7 +38,8 @@ class Loss {
   static Registry& registry();
 
   virtual ~Loss() = default;
-  virtual LossResult operator()(const tensor::ModelOutput& output, const tensor::Targets& targets) = 0;
+  virtual LossResult operator()(const tensor::ModelOutput& output,
+                                const tensor::Targets& targets) = 0;
 
   /// Class name for logs: "PPYoloELoss".
   virtual std::string name() const = 0;
