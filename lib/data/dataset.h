@@ -26,8 +26,10 @@ std::string_view task_name(Task task);
 /// Annotations of one image, as views into the data set's flat arrays (valid as long as it lives).
 struct Annotation {
   std::int32_t label = -1;     // classification
-  std::span<const Box> boxes;  // detection: pixels of the upright, unresized image
-  cv::Size size;               // upright image size; 0x0 when not known without opening the file
+  std::span<const Box> boxes;  // detection: upright, unresized image
+  /// Box coordinates are fractions of the image's width and height (YOLO), else pixels.
+  bool normalised = false;
+  cv::Size size{};             // upright image size; 0x0 when the annotations do not tell
   std::int64_t image_id = -1;  // the file's own id (COCO), else the index
 };
 
