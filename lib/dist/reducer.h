@@ -1,15 +1,14 @@
-// Keeps the ranks in step: equal weights at the start, mean gradients after every backward.
+// Mean gradients over the ranks after every backward.
 #pragma once
 
 #include <ATen/ATen.h>
 
 #include <cstdint>
 #include <memory>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "dist/communicator.h"
+#include "dist/sync.h"
 #include "tensor/module.h"
 
 namespace sgtrain::dist {
@@ -52,16 +51,5 @@ class Reducer {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// Gives every rank rank 0's parameters and buffers, after checking that names, shapes and dtypes
-/// agree; throws core::Error naming the first tensor that differs and the rank. Collective.
-void broadcast_state(Communicator& comm, std::span<const tensor::TensorRef> state);
-
-/// Throws core::Error on every rank when `text` (for example the resolved recipe) differs between
-/// ranks, naming the first line that differs. Collective.
-void check_equal(Communicator& comm, const std::string& what, const std::string& text);
-
-/// Debug check: throws core::Error naming the first tensor whose bytes differ between ranks.
-void check_in_sync(Communicator& comm, std::span<const tensor::TensorRef> state);
 
 }  // namespace sgtrain::dist
