@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/node.h"
+#include "core/process.h"
 #include "image/image.h"
 #include "loggers/event_file.h"
 #include "loggers/logger.h"
@@ -165,4 +166,27 @@ TEST_CASE("only local storage") {
   const auto problems = std::make_shared<core::Problems>();
   loggers::Logger::registry().parse({"base_sg_logger", core::Node(tree, problems)});
   CHECK_FALSE(problems->empty());
+}
+
+// tests/peer/tensorboard_events.py runs this and reads the result with TensorBoard itself.
+TEST_CASE("write events for the peer", "[.]") {
+  const std::filesystem::path folder = core::environment("SGTRAIN_TEST_DIR");
+  REQUIRE_FALSE(folder.empty());
+  cv::Mat image(24, 32, CV_8UC3, cv::Scalar(200, 100, 50));
+  const auto write = [&](const loggers::RunInfo& run, int first, int last, double offset) {
+    std::vector<std::unique_ptr<loggers::Logger>> list;
+    list.push_back(make("base_sg_logger", run));
+    const auto logger = loggers::make_async(std::move(list));
+    logger->add_config("hyper_params", "lr: 0.1\n");
+    for (int step = first; step < last; ++step) {
+      logger->add_scalars({{"Train_PPYoloELoss/loss cls", offset + step}, {"LR/default", 1e-3}},
+                          step);
+    }
+    logger->add_text("Averaged_Model_Performance", "**mAP** 0.5", last);
+    logger->add_image("train images", image, last);
+    logger->close();
+  };
+  write({.run_dir = folder}, 0, 10, 0);
+  write({.run_dir = folder, .resumed = true, .resume_step = 5}, 5, 8, 100);
+  CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 2);
 }
