@@ -18,11 +18,13 @@ cmake --preset release
 cmake --build $build --target sgtrain -j "$jobs"
 sgtrain=$build/bin/sgtrain
 
-# A fixed folder, so that what follows knows where to look.
-run=checkpoints/quickstart/latest
 "$sgtrain" --recipe quickstart.yaml "$@"
+
+run=checkpoints/quickstart/latest  # the link to the run just made
+pictures=$run/predictions.png
 echo
 "$sgtrain" evaluate --checkpoint $run
 "$sgtrain" predict --checkpoint $run /usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz \
-  --limit 16 --grid --output quickstart.png
-echo "quickstart: the checkpoint is $run/ckpt_best.pth, the predictions are drawn in quickstart.png"
+  --limit 16 --grid --output $pictures
+echo
+echo "quickstart: the checkpoint is $run/ckpt_best.pth; its predictions on 16 test images are drawn in $pictures"
