@@ -23,8 +23,9 @@ sgtrain=$build/bin/sgtrain
 run=checkpoints/quickstart/latest  # the link to the run just made
 pictures=$run/predictions.png
 echo
-"$sgtrain" evaluate --checkpoint $run
+"$sgtrain" evaluate --checkpoint $run --output $run/test_metrics.json
 "$sgtrain" predict --checkpoint $run /usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz \
   --limit 16 --grid --output $pictures
 echo
+echo "quickstart: test accuracy $(sed -n 's/.*"Accuracy": *\([0-9.]*\).*/\1/p' $run/test_metrics.json)"
 echo "quickstart: the checkpoint is $run/ckpt_best.pth; its predictions on 16 test images are drawn in $pictures"
