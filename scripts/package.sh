@@ -9,8 +9,7 @@ which=${1:-both}
 case $which in full | thin | both) ;; *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;; esac
 
 scripts/setup.sh
-cmake --preset release >/dev/null
-cmake --build build/release --target sgtrain
+scripts/build.sh sgtrain
 cd build/release
 [ "$which" = thin ] || cpack --config CPackConfig.cmake
 [ "$which" = full ] || cpack --config CPackThin.cmake

@@ -8,15 +8,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 case ${1:-} in -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
 
-build=build/release
-jobs=$(nproc)
-memory=$(awk '/^MemAvailable/ {print int($2 / 2097152)}' /proc/meminfo)  # 2 GB a job
-if [ "$memory" -lt "$jobs" ]; then jobs=$((memory > 0 ? memory : 1)); fi
-
 scripts/setup.sh
-cmake --preset release
-cmake --build $build --target sgtrain -j "$jobs"
-sgtrain=$build/bin/sgtrain
+scripts/build.sh sgtrain
+sgtrain=build/release/bin/sgtrain
 
 "$sgtrain" --recipe quickstart.yaml "$@"
 

@@ -30,19 +30,11 @@ else
 fi
 left_out+=("tests labelled soak (long): ctest --test-dir $build -L soak")
 
-# A file that includes LibTorch takes up to 2 GB to compile.
-jobs=$(nproc)
-memory=$(awk '/^MemAvailable/ {print int($2 / 2097152)}' /proc/meminfo)
-if [ "$memory" -lt "$jobs" ]; then jobs=$((memory > 0 ? memory : 1)); fi
-
 SECONDS=0
 scripts/setup.sh "${setup[@]}"
 echo "test: set up in ${SECONDS} s"
 
-SECONDS=0
-cmake --preset release
-cmake --build $build -j "$jobs"
-echo "test: built in ${SECONDS} s with $jobs jobs"
+scripts/build.sh
 
 for line in "${left_out[@]}"; do
   echo "test: left out: $line"
