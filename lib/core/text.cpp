@@ -75,7 +75,10 @@ std::vector<std::string> nearest(std::string_view name, std::span<const std::str
     const bool contains = wanted.size() >= 3 && key.size() >= 3 &&
                           (key.find(wanted) != std::string::npos || wanted.find(key) != std::string::npos);
     if (contains) distance = std::min<std::size_t>(distance, 2);
-    if (distance <= std::max<std::size_t>(2, wanted.size() / 3)) scored.emplace_back(distance, candidate);
+    // A name of one or two letters resembles nearly every other, so less is allowed there.
+    const std::size_t allowed = std::min(std::max<std::size_t>(2, wanted.size() / 3),
+                                         std::max<std::size_t>(wanted.size(), 1) - 1);
+    if (distance <= allowed) scored.emplace_back(distance, candidate);
   }
   std::stable_sort(scored.begin(), scored.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });

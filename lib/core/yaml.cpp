@@ -26,8 +26,12 @@ constexpr std::string_view kTagPrefix = "tag:yaml.org,2002:";
 /// checked before memory is spent.
 class TreeBuilder final : public YAML::EventHandler {
  public:
-  TreeBuilder(const std::string& name, const YamlLimits& limits, Problems& problems)
-      : file_(std::make_shared<const std::string>(name)), limits_(limits), problems_(problems) {}
+  TreeBuilder(std::string_view text, const std::string& name, const YamlLimits& limits,
+              Problems& problems)
+      : text_(text),
+        file_(std::make_shared<const std::string>(name)),
+        limits_(limits),
+        problems_(problems) {}
 
   TreePtr root() const { return root_ ? root_ : Tree::null({file_, 0}); }
 
@@ -60,6 +64,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnScalar(const YAML::Mark& at, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
+    if (tag != "?") check_quote(at);
     if (expects_key()) return take_key(value, mark(at), tag == "?");
     add(scalar(value, tag, mark(at)), anchor);
   }
@@ -103,6 +108,29 @@ class TreeBuilder final : public YAML::EventHandler {
   bool expects_key() const {
     return !stack_.empty() && stack_.back().tree->is_map() && !stack_.back().key &&
            !stack_.back().merging;
+  }
+
+  /// yaml-cpp takes a quote that is never closed as one that ends with the file.
+  void check_quote(const YAML::Mark& at) {
+    while (line_ < at.line) {
+      line_begin_ = text_.find('\n', line_begin_);
+      if (line_begin_ == std::string_view::npos) return;
+      ++line_begin_;
+      ++line_;
+    }
+    std::size_t i = line_begin_ + static_cast<std::size_t>(at.column);
+    if (line_ > at.line || i >= text_.size() || (text_[i] != '\'' && text_[i] != '"')) return;
+    const char quote = text_[i];
+    for (++i; i < text_.size(); ++i) {
+      if (text_[i] == '\\' && quote == '"') {
+        ++i;
+      } else if (text_[i] == quote) {
+        if (quote != '\'' || i + 1 >= text_.size() || text_[i + 1] != quote) return;
+        ++i;
+      }
+    }
+    throw InputError("the quote that opens here is never closed", mark(at).str(),
+                     "close it on the same line");
   }
 
   [[noreturn]] static void refuse_key(const Mark& at) {
@@ -233,6 +261,9 @@ class TreeBuilder final : public YAML::EventHandler {
     level.tree->map = std::move(merged->map);
   }
 
+  std::string_view text_;
+  int line_ = 0;                // of check_quote(): where it stands in the text,
+  std::size_t line_begin_ = 0;  // and where that line begins
   std::shared_ptr<const std::string> file_;
   YamlLimits limits_;
   std::vector<Level> stack_;
@@ -287,6 +318,7 @@ std::string syntax_hint(std::string_view text, int line, std::string_view reason
       return "line " + std::to_string(number) + " lacks the blank after the colon, write: " + fixed;
     }
   }
+  if (reason.find("flow") != std::string_view::npos) return "check brackets, braces and commas";
   if (reason.find("end of map") != std::string_view::npos ||
       reason.find("end of sequence") != std::string_view::npos ||
       reason.find("illegal map value") != std::string_view::npos) {
@@ -301,7 +333,6 @@ std::string syntax_hint(std::string_view text, int line, std::string_view reason
              "; keys of one map start in one column";
     }
   }
-  if (reason.find("flow") != std::string_view::npos) return "check brackets, braces and commas";
   return "check the indentation, and quote texts that hold ': ' or ' #'";
 }
 
@@ -326,6 +357,7 @@ TreePtr parse_yaml(std::string_view text, const std::string& name, const YamlLim
 
 TreePtr parse_yaml(std::string_view text, const std::string& name, Problems& problems,
                    const YamlLimits& limits) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   if (text.size() > limits.bytes) {
     throw InputError("the file has " + std::to_string(text.size()) + " bytes, more than " +
                          std::to_string(limits.bytes),
@@ -334,12 +366,12 @@ TreePtr parse_yaml(std::string_view text, const std::string& name, Problems& pro
   if (text.find('\0') != std::string_view::npos) {
     throw InputError("the file holds zero bytes, so it is no text", name, "save it as UTF-8 text");
   }
-  TreeBuilder builder(name, limits, problems);
+  TreeBuilder builder(text, name, limits, problems);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
     parser.HandleNextDocument(builder);
-    TreeBuilder second(name, limits, problems);
+    TreeBuilder second(text, name, limits, problems);
     if (parser.HandleNextDocument(second)) {
       throw InputError("a second YAML document ('---') begins here, and only one is read",
                        second.root()->mark.str(), "keep one document per file");

@@ -57,10 +57,10 @@ std::string double_quoted(std::string_view text) {
       std::snprintf(code, sizeof code, "\\x%02x", byte);
       out += code;
     } else if (text.substr(i, 2) == "\xC2\x85") {
-      out += "\\N";
+      out += "\\u0085";
       i += 1;
     } else if (text.substr(i, 3) == "\xE2\x80\xA8" || text.substr(i, 3) == "\xE2\x80\xA9") {
-      out += text[i + 2] == '\xA8' ? "\\L" : "\\P";
+      out += text[i + 2] == '\xA8' ? "\\u2028" : "\\u2029";
       i += 2;
     } else if (text.substr(i, 3) == "\xEF\xBB\xBF") {
       out += "\\uFEFF";

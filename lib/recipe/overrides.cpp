@@ -58,7 +58,7 @@ bool is_index(const std::string& key) {
 
 /// Keys that end like the mistyped one, or resemble it where it breaks off.
 std::string suggestion(const TreePtr& root, const std::vector<std::string>& path,
-                       const Override& given, std::span<const std::string> free_keys) {
+                       std::span<const std::string> free_keys) {
   std::vector<std::string> all;
   std::vector<std::string> here;
   const std::function<void(const Tree&)> walk = [&](const Tree& tree) {
@@ -70,7 +70,7 @@ std::string suggestion(const TreePtr& root, const std::vector<std::string>& path
     }
   };
   walk(*root);
-  const std::string tail = "." + given.key;
+  const std::string tail = "." + core::join(path, ".");
   std::vector<std::string> found;
   for (const std::string& candidate : all) {
     if (candidate.ends_with(tail)) found.push_back(candidate);
@@ -154,7 +154,7 @@ class Applier {
   void remove(const Override& given, const std::vector<std::string>& path, const TreePtr& old) {
     if (!old)
       return fail(given, "there is no key '" + given.key + "' to delete" +
-                             suggestion(root_, path, given, free_keys_));
+                             suggestion(root_, path, free_keys_));
     if (given.value && !same_value(*given.value, *old)) {
       return fail(given, "not deleted, since the value is " + core::write_yaml_inline(*old) +
                              " and not " + core::write_yaml_inline(*given.value));
@@ -201,6 +201,13 @@ class Applier {
     }
     const TreePtr old = parent->find(key);
     if (!old && !create) return unknown(given, path);
+    if (old && !create) {
+      if (const auto extra = new_key(*old, *given.value); !extra.empty()) {
+        std::vector<std::string> longer = path;
+        longer.insert(longer.end(), extra.begin(), extra.end());
+        return unknown(given, longer);
+      }
+    }
     parent->set(key, merged(old, given.value));
   }
 
@@ -211,9 +218,24 @@ class Applier {
     return old;
   }
 
+  /// Path of a key that a map override would add to the map it is merged into; empty when none.
+  static std::vector<std::string> new_key(const Tree& old, const Tree& value) {
+    if (!old.is_map() || !value.is_map()) return {};
+    for (const auto& [key, item] : value.map) {
+      const TreePtr there = old.find(key);
+      if (!there) return {key};
+      if (auto deeper = new_key(*there, *item); !deeper.empty()) {
+        deeper.insert(deeper.begin(), key);
+        return deeper;
+      }
+    }
+    return {};
+  }
+
   void unknown(const Override& given, const std::vector<std::string>& path) {
-    fail(given, "there is no key '" + given.key + "'" + suggestion(root_, path, given, free_keys_) +
-                    " (to add it, write +" + given.text + ")");
+    fail(given, "there is no key '" + core::join(path, ".") + "'" +
+                    suggestion(root_, path, free_keys_) + " (to add it, write +" + given.text +
+                    ")");
   }
 
   const TreePtr& root_;

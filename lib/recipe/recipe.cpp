@@ -161,7 +161,7 @@ Recipe load(const LoadOptions& options) {
   const auto free = options.apply_shortcuts ? free_keys() : std::span<const std::string>();
   apply_overrides(out.tree, composition.config_overrides, free, *problems);
   mark_variables(out.tree, composition, out);
-  if (options.apply_shortcuts) apply_short_keys(out.tree, overridden, *problems);
+  if (options.apply_shortcuts) apply_short_keys(out.tree, overridden, out.variables, *problems);
 
   Interpolator interpolator(out.tree, *problems);
   interpolator.resolve_all();

@@ -145,6 +145,24 @@ TreePtr length(const Arguments& arguments, const Mark& mark) {
   return Tree::of(characters, mark);
 }
 
+/// Ours: nearest integer, so that a part of max_epochs can be a number of epochs.
+TreePtr round_number(const Arguments& arguments, const Mark& mark) {
+  expect(arguments, 1, 1, "round:x");
+  const double value = number(*arguments[0]);
+  if (!(std::abs(value) < 9e15)) throw ResolverError("has a result of more than 64 bits");
+  return Tree::of(static_cast<std::int64_t>(std::llround(value)), mark);
+}
+
+/// Ours: smallest or largest of the arguments.
+template <bool smallest>
+TreePtr extreme(const Arguments& arguments, const Mark&) {
+  expect(arguments, 1, 1000, smallest ? "min:x,y" : "max:x,y");
+  return *std::min_element(arguments.begin(), arguments.end(),
+                           [](const TreePtr& a, const TreePtr& b) {
+                             return smallest ? number(*a) < number(*b) : number(*a) > number(*b);
+                           });
+}
+
 TreePtr output_dir(const Arguments& arguments, const Mark& mark) {
   expect(arguments, 2, 2, "hydra_output_dir:ckpt_root_dir,experiment_name");
   const auto text = [](const Tree& tree) {
@@ -199,6 +217,9 @@ const std::map<std::string, Resolver, std::less<>>& table() {
          return fold<true>(arguments, mark);
        }},
       {"div", divide},
+      {"round", round_number},
+      {"min", extreme<true>},
+      {"max", extreme<false>},
       {"cond",
        [](const Arguments& arguments, const Mark&) {
          expect(arguments, 3, 3, "cond:boolean,x,y");

@@ -14,8 +14,9 @@ namespace fs = std::filesystem;
 using core::Tree;
 using core::TreePtr;
 
-/// Value of "# @name value" among the comment lines at the top; nullopt when there is none.
-std::optional<std::string> header(std::string_view text, std::string_view name) {
+/// Value of "# @name value" at the top; nullopt when there is none. `anywhere`: also after comments
+/// of another kind, where Hydra looks no further.
+std::optional<std::string> header(std::string_view text, std::string_view name, bool anywhere) {
   const std::string wanted = "@" + std::string(name);
   std::size_t begin = 0;
   while (begin < text.size()) {
@@ -25,6 +26,7 @@ std::optional<std::string> header(std::string_view text, std::string_view name) 
     if (line.empty()) continue;
     if (line.front() != '#') return std::nullopt;
     line = core::trim(line.substr(1));
+    if (!anywhere && !line.starts_with("@")) return std::nullopt;
     if (!line.starts_with(wanted)) continue;
     const std::string_view value = line.substr(wanted.size());
     if (!value.empty() && value.front() != ' ' && value.front() != '\t') continue;
@@ -170,8 +172,8 @@ std::shared_ptr<const Source> SearchPath::load(const std::string& path) {
       problems_.add(tree->mark.str(), {},
                     "a recipe is a map of keys, found " + std::string(kind_name(tree->kind)));
     }
-    source->package = header(text, "package");
-    if (const auto variables = header(text, "variables")) {
+    source->package = header(text, "package", false);
+    if (const auto variables = header(text, "variables", true)) {
       for (const std::string& name : core::split(*variables, ',')) {
         source->variables.emplace_back(core::trim(name));
       }

@@ -69,6 +69,11 @@ void put(const TreePtr& root, const std::string& key, const TreePtr& value) {
   }
 }
 
+void mark_read(Tree& tree) {
+  tree.was_read = true;
+  for (const auto& [key, item] : tree.map) mark_read(*item);
+}
+
 /// The resolved value of a key; nullptr when absent or not resolvable (reported later).
 TreePtr resolved(const TreePtr& root, const std::string& key) {
   core::Problems later;
@@ -83,10 +88,31 @@ bool is_weights_file(const std::string& text) {
   return text.find('/') != std::string::npos;
 }
 
+/// True when an interpolation anywhere names the top-level key: then it is a variable of the
+/// recipe.
+bool is_variable(const Tree& tree, const std::string& key) {
+  if (tree.kind == Tree::Kind::kString) {
+    const std::string start = "${" + key;
+    for (auto at = tree.text.find(start); at != std::string::npos;
+         at = tree.text.find(start, at + 1)) {
+      const std::size_t next = at + start.size();
+      if (next < tree.text.size() &&
+          std::string_view("}.[").find(tree.text[next]) != std::string_view::npos) {
+        return true;
+      }
+    }
+  }
+  const auto inside = [&](const TreePtr& item) { return is_variable(*item, key); };
+  return std::any_of(tree.list.begin(), tree.list.end(), inside) ||
+         std::any_of(tree.map.begin(), tree.map.end(),
+                     [&](const auto& item) { return inside(item.second); });
+}
+
 class ShortKeys {
  public:
-  ShortKeys(const TreePtr& root, const std::set<std::string>& overridden, core::Problems& problems)
-      : root_(root), overridden_(overridden), problems_(problems) {}
+  ShortKeys(const TreePtr& root, const std::set<std::string>& overridden,
+            const std::set<std::string>& variables, core::Problems& problems)
+      : root_(root), overridden_(overridden), variables_(variables), problems_(problems) {}
 
   void apply() {
     for (const auto& [alias, name] : kAliases) rename(std::string(alias), std::string(name));
@@ -95,6 +121,9 @@ class ShortKeys {
     for (const ShortKey& key : plain_keys()) plain(key);
     image_size();
     patience();
+    for (const ShortKey& key : plain_keys()) {
+      if (const TreePtr value = root_->find(key.name); value && !key.ours) mark_read(*value);
+    }
   }
 
  private:
@@ -104,15 +133,28 @@ class ShortKeys {
     problems_.add(at ? at->mark.str() : std::string(), key, text);
   }
 
+  /// One of our own short keys; nullptr when it is absent, null, or not meant as one: a map (such
+  /// as a group of that name) or a variable of this recipe.
+  TreePtr ours(const std::string& key) const {
+    const TreePtr value = root_->find(key);
+    if (!value || value->is_map() || variables_.contains(key) || is_variable(*root_, key))
+      return nullptr;
+    if (is_null(value)) {
+      value->was_read = true;
+      return nullptr;
+    }
+    return value;
+  }
+
   void rename(const std::string& alias, const std::string& name) {
-    const TreePtr value = root_->find(alias);
+    const TreePtr value = ours(alias);
     if (!value) return;
     const TreePtr other = root_->find(name);
-    if (!is_null(value) && !is_null(other) && !core::equal(*value, *other)) {
+    if (!is_null(other) && !core::equal(*value, *other)) {
       problem(value, alias,
               "is another name of '" + name + "', which is given too (" + other->mark.str() +
                   ") with another value");
-    } else if (!is_null(value)) {
+    } else {
       root_->set(name, value);
       if (typed(alias)) renamed_.insert(name);
     }
@@ -120,18 +162,13 @@ class ShortKeys {
   }
 
   void plain(const ShortKey& key) {
-    const TreePtr given = root_->find(key.name);
+    const TreePtr given = key.ours ? ours(key.name) : root_->find(key.name);
     if (!given) return;
-    if (is_null(given)) {
-      if (key.ours)
-        root_->erase(key.name);
-      else if (TreePtr value = resolved(root_, key.targets.front()))
-        root_->set(key.name, value);
-      return;
-    }
+    if (is_null(given)) return fill(key);
     const TreePtr value = resolved(root_, key.name);
     if (!value) return;  // its interpolation is wrong: reported when all are resolved
     const bool short_typed = typed(key.name) || renamed_.contains(key.name);
+    bool used = false;
     for (const std::string& target : key.targets) {
       const TreePtr old = resolved(root_, target);
       if (typed(target) && old && !core::equal(*old, *value)) {
@@ -147,21 +184,29 @@ class ShortKeys {
       // A recipe without that section (no val loader, say) does not get one from a file's short
       // key.
       const std::vector<std::string> path = path_of(target);
-      if (path.size() == 1 || short_typed || value_at(root_, {path.begin(), path.end() - 1}))
+      if (path.size() == 1 || short_typed || value_at(root_, {path.begin(), path.end() - 1})) {
         put(root_, target, value);
+        used = true;
+      }
     }
-    if (key.ours)
-      root_->erase(key.name);
-    else
-      root_->find(key.name)->was_read = true;
+    if (key.ours && used) root_->erase(key.name);
+  }
+
+  /// Shows the value of the long key; nothing when several long keys differ, so that the written
+  /// recipe gives each its own again.
+  void fill(const ShortKey& key) {
+    const TreePtr value = resolved(root_, key.targets.front());
+    if (!value) return;
+    for (const std::string& target : key.targets) {
+      const TreePtr other = resolved(root_, target);
+      if (other && !core::equal(*other, *value)) return;
+    }
+    root_->set(key.name, value);
   }
 
   void model() {
-    const TreePtr value = root_->find("model");
-    if (is_null(value)) {
-      root_->erase("model");
-      return;
-    }
+    const TreePtr value = ours("model");
+    if (!value) return;
     if (value->kind != Tree::Kind::kString) {
       problem(value, "model", "takes the name of an architecture or a weights file");
     } else {
@@ -173,7 +218,7 @@ class ShortKeys {
   }
 
   void pretrained() {
-    const TreePtr value = root_->find("pretrained");
+    const TreePtr value = ours("pretrained");
     if (!value) return;
     if (value->kind == Tree::Kind::kBool && value->boolean) {
       problem(value, "pretrained",
@@ -190,11 +235,8 @@ class ShortKeys {
 
   /// An early stop on the watched metric; one that the recipe has already gets the new patience.
   void patience() {
-    const TreePtr value = root_->find("patience");
-    if (is_null(value)) {
-      root_->erase("patience");
-      return;
-    }
+    const TreePtr value = ours("patience");
+    if (!value) return;
     root_->erase("patience");
     if (value->kind != Tree::Kind::kInt || value->integer < 0) {
       return problem(value, "patience", "takes a number of epochs (0: no early stop)");
@@ -235,11 +277,8 @@ class ShortKeys {
   // ------------------------------------------------------------- image size
 
   void image_size() {
-    const TreePtr value = root_->find("imgsz");
-    if (is_null(value)) {
-      root_->erase("imgsz");
-      return;
-    }
+    const TreePtr value = ours("imgsz");
+    if (!value) return;
     root_->erase("imgsz");
     std::array<std::int64_t, 2> wanted{};  // height, width
     if (value->kind == Tree::Kind::kInt) {
@@ -351,6 +390,7 @@ class ShortKeys {
 
   const TreePtr& root_;
   const std::set<std::string>& overridden_;
+  const std::set<std::string>& variables_;
   core::Problems& problems_;
   std::set<std::string> renamed_;  // short keys given on the command line by another name
 };
@@ -397,6 +437,7 @@ std::span<const std::string> free_keys() {
 }
 
 void expand_model(std::vector<Override>& overrides, const SearchPath& files) {
+  if (files.group_exists("model")) return;  // then it is that group's choice
   std::vector<Override> more;
   for (const Override& given : overrides) {
     if (given.key != "model" || !given.value || given.value->kind != Tree::Kind::kString) continue;
@@ -415,8 +456,8 @@ void expand_model(std::vector<Override>& overrides, const SearchPath& files) {
 }
 
 void apply_short_keys(const TreePtr& root, const std::set<std::string>& overridden,
-                      core::Problems& problems) {
-  ShortKeys(root, overridden, problems).apply();
+                      const std::set<std::string>& variables, core::Problems& problems) {
+  ShortKeys(root, overridden, variables, problems).apply();
 }
 
 }  // namespace sgtrain::recipe

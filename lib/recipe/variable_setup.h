@@ -23,9 +23,10 @@ void expand_model(std::vector<Override>& overrides, const SearchPath& files);
 /// Applies the short keys to the composed, not yet interpolated tree. A short key of
 /// SuperGradients that is null takes the value of its long key; a long key given on the command
 /// line (`overridden`) wins over a short key from a file. Our own short keys are removed, so that
-/// a written recipe names everything by its canonical key; `data, freeze, cache, fraction, mosaic,
-/// close_mosaic` stay for those who know the data.
+/// a written recipe names everything by its canonical key; one that an interpolation names (or
+/// `variables` lists) is a variable of the recipe and left alone, and so is a map; `data, freeze,
+/// cache, fraction, mosaic, close_mosaic` stay for those who know the data.
 void apply_short_keys(const core::TreePtr& root, const std::set<std::string>& overridden,
-                      core::Problems& problems);
+                      const std::set<std::string>& variables, core::Problems& problems);
 
 }  // namespace sgtrain::recipe
