@@ -62,28 +62,65 @@ GroundTruth GroundTruth::from(const at::Tensor& targets, std::int64_t batch_size
 
 Assignment Assigner::operator()(const Predictions& predictions, const GroundTruth& truth) const {
   const at::NoGradGuard no_grad;
-  const std::int64_t images = predictions.scores.size(0), anchors = predictions.scores.size(1);
+  if (!predictions.boxes.is_cpu()) return by_tensors(predictions, truth);
+  return predictions.boxes.scalar_type() == at::kDouble ? by_loops<double>(predictions, truth)
+                                                        : by_loops<float>(predictions, truth);
+}
+
+template <class T>
+Assignment Assigner::by_loops(const Predictions& predictions, const GroundTruth& truth) const {
+  const std::int64_t images = predictions.scores.size(0), anchors = predictions.scores.size(1),
+                     classes = predictions.scores.size(2);
   const auto options = predictions.boxes.options().requires_grad(false);
   Assignment out{at::full({images, anchors}, -1, options.dtype(at::kLong)),
                  at::zeros({images, anchors}, options)};
-  const auto work = [&](std::int64_t begin, std::int64_t end) {
-    const at::NoGradGuard no_grad_here;  // the mode belongs to the thread
+  const at::Tensor scores = predictions.scores.contiguous(), boxes = predictions.boxes.contiguous(),
+                   corners = predictions.anchors.contiguous(),
+                   points = predictions.anchor_points.contiguous(),
+                   gt_boxes = truth.boxes.contiguous(), gt_labels = truth.labels.contiguous();
+  auto* const rows = out.row.data_ptr<std::int64_t>();
+  at::parallel_for(0, images, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
       const std::int64_t first = truth.offsets[static_cast<std::size_t>(b)];
       const std::int64_t count = truth.offsets[static_cast<std::size_t>(b) + 1] - first;
       if (count == 0) continue;
-      const ImageAssignment own =
-          assign({predictions.scores[b], predictions.boxes[b], truth.boxes.narrow(0, first, count),
-                  truth.labels.narrow(0, first, count), predictions});
-      const at::Tensor positive = own.row >= 0;
-      out.row[b].copy_(at::where(positive, own.row + first, -1));
-      out.score[b].copy_(at::where(positive, own.score, 0));
+      const ImageView<T> image{scores.data_ptr<T>() + b * anchors * classes,
+                               boxes.data_ptr<T>() + b * anchors * 4,
+                               corners.data_ptr<T>(),
+                               points.data_ptr<T>(),
+                               gt_boxes.data_ptr<T>() + first * 4,
+                               gt_labels.data_ptr<std::int64_t>() + first,
+                               anchors,
+                               classes,
+                               count,
+                               predictions.num_anchors,
+                               rows + b * anchors,
+                               out.score.data_ptr<T>() + b * anchors};
+      assign(image);
+      for (std::int64_t a = 0; a < anchors; ++a) {
+        if (image.row[a] >= 0) image.row[a] += first;
+      }
     }
-  };
-  if (predictions.boxes.is_cpu()) {
-    at::parallel_for(0, images, 1, work);
-  } else {
-    work(0, images);
+  });
+  return out;
+}
+
+Assignment Assigner::by_tensors(const Predictions& predictions, const GroundTruth& truth) const {
+  const at::NoGradGuard no_grad;
+  const std::int64_t images = predictions.scores.size(0), anchors = predictions.scores.size(1);
+  const auto options = predictions.boxes.options().requires_grad(false);
+  Assignment out{at::full({images, anchors}, -1, options.dtype(at::kLong)),
+                 at::zeros({images, anchors}, options)};
+  for (std::int64_t b = 0; b < images; ++b) {
+    const std::int64_t first = truth.offsets[static_cast<std::size_t>(b)];
+    const std::int64_t count = truth.offsets[static_cast<std::size_t>(b) + 1] - first;
+    if (count == 0) continue;
+    const ImageAssignment own = assign(Image{predictions.scores[b], predictions.boxes[b],
+                                             truth.boxes.narrow(0, first, count),
+                                             truth.labels.narrow(0, first, count), predictions});
+    const at::Tensor positive = own.row >= 0;
+    out.row[b].copy_(at::where(positive, own.row + first, -1));
+    out.score[b].copy_(at::where(positive, own.score, 0));
   }
   return out;
 }

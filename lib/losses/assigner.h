@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace sgtrain::losses {
@@ -40,16 +41,33 @@ struct Assignment {
   at::Tensor score;  // [B, A]: 0 for background
 };
 
+/// What a CPU kernel sees of one image: plain arrays, all row-major.
+template <class T>
+struct ImageView {
+  const T *scores, *boxes;    // [A, C], [A, 4]
+  const T *anchors, *points;  // [A, 4], [A, 2]
+  const T* gt_boxes;          // [N, 4]
+  const std::int64_t* gt_labels;
+  std::int64_t num_anchors, num_classes, num_objects;
+  std::span<const std::int64_t> levels;  // anchors of each level
+  std::int64_t* row;                     // [A] out: row of gt_boxes, filled with -1 before
+  T* score;                              // [A] out, filled with 0 before
+};
+
 class Assigner {
  public:
   virtual ~Assigner() = default;
 
-  /// Works image by image in parallel on the CPU, and in blocks of objects, so that memory stays
-  /// bounded however many objects an image has.
+  /// On the CPU images are worked on in parallel by plain loops; on other devices by tensor
+  /// operations. Memory stays bounded however many objects an image has.
   Assignment operator()(const Predictions& predictions, const GroundTruth& truth) const;
 
+  /// Tensor operations on any device, in blocks of objects. Differs from the loops at most where
+  /// two anchors are equally good.
+  Assignment by_tensors(const Predictions& predictions, const GroundTruth& truth) const;
+
  protected:
-  /// The views of one image; rows of `gt_boxes` and `gt_labels` are its objects (one or more).
+  /// The tensors of one image; rows of `gt_boxes` and `gt_labels` are its objects (one or more).
   struct Image {
     at::Tensor scores, boxes;  // [A, C], [A, 4]
     at::Tensor gt_boxes, gt_labels;
@@ -60,13 +78,19 @@ class Assigner {
     at::Tensor score;  // [A]; read only where row ≥ 0
   };
   virtual ImageAssignment assign(const Image& image) const = 0;
+  virtual void assign(const ImageView<float>& image) const = 0;
+  virtual void assign(const ImageView<double>& image) const = 0;
 
   /// Objects in one block for A anchors: a [rows, A] matrix stays within a few megabytes.
   static std::int64_t block_rows(std::int64_t anchors);
+
+ private:
+  template <class T>
+  Assignment by_loops(const Predictions& predictions, const GroundTruth& truth) const;
 };
 
 /// Settles which object an anchor belongs to when several want it: the one it overlaps most, among
-/// all objects of the image. Fed block by block.
+/// all objects of the image. Fed block by block (tensor operations).
 class AnchorOwners {
  public:
   AnchorOwners(std::int64_t anchors, const at::TensorOptions& like);

@@ -107,7 +107,8 @@ class PPYoloELoss final : public Loss, public StaticAssignerSwitch {
     const auto dtype = heads.logits.scalar_type();
     Predictions p;
     // What the heads decoded already, when that was done in full precision.
-    const bool decoded = output.has("boxes") && output.has("scores") && output["boxes"].scalar_type() == dtype &&
+    const bool decoded = output.has("boxes") && output.has("scores") &&
+                         output["boxes"].scalar_type() == dtype &&
                          output["cls_logits"].scalar_type() == dtype;
     p.scores = decoded ? output["scores"].detach() : heads.logits.detach().sigmoid();
     p.boxes = decoded ? output["boxes"].detach()

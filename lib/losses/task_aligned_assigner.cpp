@@ -1,6 +1,10 @@
 #include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
 
 #include "losses/assigner.h"
+#include "losses/assigner_loops.h"
 #include "tensor/boxes.h"
 
 namespace sgtrain::losses {
@@ -24,6 +28,8 @@ class TaskAlignedAssigner final : public Assigner {
     out.score = anchor_scores(image, out.row);
     return out;
   }
+  void assign(const ImageView<float>& image) const override { assign_by_loops(image); }
+  void assign(const ImageView<double>& image) const override { assign_by_loops(image); }
 
  private:
   at::Tensor metric(const at::Tensor& scores, const at::Tensor& ious) const {
@@ -60,6 +66,73 @@ class TaskAlignedAssigner final : public Assigner {
            best_iou.index_select(0, own);
   }
 
+  template <class T>
+  T metric_of(T score, T overlap) const {
+    const T weighted =
+        params_.alpha == 1.0 ? score : std::pow(score, static_cast<T>(params_.alpha));
+    return weighted * std::pow(overlap, static_cast<T>(params_.beta));
+  }
+
+  template <class T>
+  void assign_by_loops(const ImageView<T>& image) const {
+    using Wish = std::pair<T, std::int64_t>;  // metric, anchor
+    LoopOwners<T> owners(image.num_anchors);
+    std::vector<Wish> wishes;
+    std::vector<std::int64_t> inside(static_cast<std::size_t>(image.num_anchors));
+    for (std::int64_t g = 0; g < image.num_objects; ++g) {
+      const auto box = LoopBox<T>::at(image.gt_boxes, g);
+      if (!params_.sequential && !(box.x1 + box.y1 + box.x2 + box.y2 > 0)) continue;
+      wishes.clear();
+      const std::int64_t count = collect_inside(image, box, inside);
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::int64_t anchor = inside[static_cast<std::size_t>(i)];
+        const T overlap =
+            overlap_of(box, LoopBox<T>::at(image.boxes, anchor), static_cast<T>(kIouEps));
+        const T metric =
+            metric_of(image.scores[anchor * image.num_classes + image.gt_labels[g]], overlap);
+        if (metric > 0) wishes.emplace_back(metric, anchor);
+      }
+      const auto better = [](const Wish& a, const Wish& b) {
+        return a.first != b.first ? a.first > b.first : a.second < b.second;
+      };
+      const auto kept = std::min(wishes.size(), static_cast<std::size_t>(params_.topk));
+      std::partial_sort(wishes.begin(), wishes.begin() + static_cast<std::ptrdiff_t>(kept),
+                        wishes.end(), better);
+      if (kept == 0 || (params_.sequential && !(wishes[0].first > static_cast<T>(params_.eps))))
+        continue;
+      for (std::size_t i = 0; i < kept; ++i) owners.want(wishes[i].second, g);
+    }
+    owners.settle(image, image.boxes, static_cast<T>(kIouEps));
+    set_scores(image);
+  }
+
+  /// As anchor_scores, in place.
+  template <class T>
+  void set_scores(const ImageView<T>& image) const {
+    const auto objects = static_cast<std::size_t>(image.num_objects);
+    std::vector<T> best_metric(objects, 0), best_overlap(objects, 0);
+    std::vector<T> metrics(static_cast<std::size_t>(image.num_anchors), 0);
+    for (std::int64_t a = 0; a < image.num_anchors; ++a) {
+      const std::int64_t g = image.row[a];
+      if (g < 0) continue;
+      const T overlap = overlap_of(LoopBox<T>::at(image.gt_boxes, g),
+                                   LoopBox<T>::at(image.boxes, a), static_cast<T>(kIouEps));
+      T& metric = metrics[static_cast<std::size_t>(a)];
+      metric = metric_of(image.scores[a * image.num_classes + image.gt_labels[g]], overlap);
+      best_metric[static_cast<std::size_t>(g)] =
+          std::max(best_metric[static_cast<std::size_t>(g)], metric);
+      best_overlap[static_cast<std::size_t>(g)] =
+          std::max(best_overlap[static_cast<std::size_t>(g)], overlap);
+    }
+    for (std::int64_t a = 0; a < image.num_anchors; ++a) {
+      if (image.row[a] < 0) continue;
+      const auto g = static_cast<std::size_t>(image.row[a]);
+      image.score[a] = metrics[static_cast<std::size_t>(a)] /
+                       (best_metric[g] + static_cast<T>(params_.eps)) * best_overlap[g];
+    }
+  }
+
+  static constexpr double kIouEps = 1e-9;
   TaskAlignedParams params_;
 };
 

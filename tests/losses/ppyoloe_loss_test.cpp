@@ -134,22 +134,53 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("assigners equal the goldens", "[losses]") {
+TEST_CASE("assigners equal the goldens, by loops and by tensor operations", "[losses]") {
   const losses::Predictions p = golden_predictions();
   const auto truth = losses::GroundTruth::from(golden()["targets"], 3, 5, p.boxes.options());
   for (const std::string name : {"tal", "atss"}) {
-    INFO(name);
-    const auto assigner =
-        name == "tal" ? losses::make_task_aligned_assigner({}) : losses::make_atss_assigner({});
-    const losses::Assignment a = (*assigner)(p, truth);
-    const at::Tensor positive = a.row >= 0, own = a.row.clamp_min(0).flatten();
-    const at::Tensor labels =
-        at::where(positive, truth.labels.index_select(0, own).view_as(a.row), 5);
-    CHECK(at::equal(labels, golden()[name + ".labels"]));
-    const at::Tensor boxes = truth.boxes.index_select(0, own).view({3, -1, 4});
-    const at::Tensor mask = positive.unsqueeze(-1);
-    CHECK(at::equal(boxes * mask, golden()[name + ".bboxes"] * mask));
-    CHECK(at::allclose(a.score, golden()[name + ".scores"].sum(-1), 1e-4, 1e-7));
+    for (const bool tensors : {false, true}) {
+      INFO(name << " " << tensors);
+      const auto assigner =
+          name == "tal" ? losses::make_task_aligned_assigner({}) : losses::make_atss_assigner({});
+      const losses::Assignment a = tensors ? assigner->by_tensors(p, truth) : (*assigner)(p, truth);
+      const at::Tensor positive = a.row >= 0, own = a.row.clamp_min(0).flatten();
+      const at::Tensor labels =
+          at::where(positive, truth.labels.index_select(0, own).view_as(a.row), 5);
+      CHECK(at::equal(labels, golden()[name + ".labels"]));
+      const at::Tensor boxes = truth.boxes.index_select(0, own).view({3, -1, 4});
+      const at::Tensor mask = positive.unsqueeze(-1);
+      CHECK(at::equal(boxes * mask, golden()[name + ".bboxes"] * mask));
+      CHECK(at::allclose(a.score, golden()[name + ".scores"].sum(-1), 1e-4, 1e-7));
+    }
+  }
+}
+
+TEST_CASE("loops and tensor operations assign alike in crowded images", "[losses]") {
+  const Heads h = random_heads(3, 96, 4, at::kDouble);
+  const at::Tensor strides = h.output["strides"].to(at::kDouble),
+                   points = h.output["anchor_points"].to(at::kDouble);
+  losses::Predictions p{h.logits.detach().sigmoid(),
+                        losses::boxes_from_distances(
+                            points / strides, losses::expected_distances(h.distri.detach(), 17)) *
+                            strides,
+                        h.output["anchors"].to(at::kDouble),
+                        points,
+                        {144, 36, 9}};
+  for (const std::int64_t objects : {1, 10, 200}) {
+    const auto truth =
+        losses::GroundTruth::from(random_targets(3, objects, 96, 4), 3, 4, p.boxes.options());
+    for (const bool sequential : {false, true}) {
+      for (const bool atss : {false, true}) {
+        INFO(objects << " objects, sequential " << sequential << ", atss " << atss);
+        const auto assigner = atss ? losses::make_atss_assigner({.sequential = sequential})
+                                   : losses::make_task_aligned_assigner({.sequential = sequential});
+        const losses::Assignment loops = (*assigner)(p, truth),
+                                 tensors = assigner->by_tensors(p, truth);
+        CHECK(at::equal(loops.row, tensors.row));
+        CHECK(at::allclose(loops.score, tensors.score, 1e-9, 1e-12));
+        CHECK((objects == 1 || (loops.row >= 0).any().item<bool>()));
+      }
+    }
   }
 }
 
@@ -225,17 +256,18 @@ TEST_CASE("the order of images in the targets does not matter", "[losses]") {
       at::equal((*loss)(h.output, sorted).components(), (*loss)(h.output, shuffled).components()));
 }
 
-TEST_CASE("blocks of objects give what one block gives, with bounded memory", "[losses]") {
-  // 5,000 objects an image need several blocks; compare with the assignment of the objects that
-  // can be reached when the image is cut in two by hand.
+TEST_CASE("5,000 objects in an image are assigned, and blocks of objects give what one block gives",
+          "[losses]") {
   const std::int64_t side = 256, anchors = (32 * 32 + 16 * 16 + 8 * 8);
   Heads h = random_heads(1, side, 4);
   tensor::Targets targets;
   targets.boxes = random_targets(1, 5000, static_cast<double>(side), 4);
-  const losses::LossResult dense = (*make_loss(4, true, false, true))(h.output, targets);
-  CHECK(finite(dense.components()));
-  dense.total().backward();
-  CHECK(finite(h.distri.grad()));
+  for (const bool atss : {false, true}) {
+    const losses::LossResult dense = (*make_loss(4, true, atss, true))(h.output, targets);
+    CHECK(finite(dense.components()));
+    dense.total().backward();
+    CHECK(finite(h.distri.grad()));
+  }
 
   losses::AnchorOwners once(anchors, at::kFloat), parts(anchors, at::kFloat);
   const at::Tensor ious = at::rand({50, anchors});
