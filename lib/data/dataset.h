@@ -53,6 +53,8 @@ class Dataset {
   virtual Sample load(std::int64_t index) const = 0;
   /// File (or "archive[index]") of a sample, for messages.
   virtual std::string image_path(std::int64_t index) const = 0;
+  /// False when image_path() names a place inside a larger file.
+  virtual bool images_are_files() const { return true; }
   /// Index → name; empty when the format has none.
   virtual const std::vector<std::string>& class_names() const = 0;
   virtual const Report& report() const = 0;

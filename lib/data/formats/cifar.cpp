@@ -125,6 +125,7 @@ class Cifar : public Dataset {
     const auto [file, record] = locate(index);
     return fmt::format("{}[{}]", file->path().native(), record);
   }
+  bool images_are_files() const override { return false; }
   Sample load(std::int64_t index) const override {
     const auto [file, record] = locate(index);
     std::array<std::uint8_t, 3 * kPixels> planes;

@@ -154,6 +154,7 @@ class IDXDataset final : public Dataset {
   std::string image_path(std::int64_t index) const override {
     return fmt::format("{}[{}]", image_file_.native(), index);
   }
+  bool images_are_files() const override { return false; }
   Sample load(std::int64_t index) const override {
     Sample sample;
     sample.label = labels_.at(static_cast<std::size_t>(index));
