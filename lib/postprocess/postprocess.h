@@ -1,8 +1,9 @@
-// From a network's raw output to predictions: the interface, its registry and box utilities' home.
+// From a network's raw output to predictions: the interface and its registry.
 #pragma once
 
 #include <ATen/ATen.h>
 
+#include <optional>
 #include <vector>
 
 #include "core/registry.h"
