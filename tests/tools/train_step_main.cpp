@@ -1,0 +1,100 @@
+// Times training steps (forward, loss, backward) of one architecture on synthetic data, for
+// scripts/bench/train_step.py:
+//   train_step_tool ARCHITECTURE SIZE BATCH fp32|bf16 STEPS [THREADS]
+// Prints one line of JSON: seconds of every step, peak resident memory in MiB.
+#include <ATen/ATen.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "losses/loss.h"
+#include "models/model.h"
+#include "support/build_model.h"
+#include "tensor/device.h"
+
+namespace sgtrain {
+namespace {
+
+std::unique_ptr<losses::Loss> make_loss(models::Task task, std::int64_t classes) {
+  core::TreePtr tree = core::Tree::make_map();
+  const bool detection = task == models::Task::kDetection;
+  if (detection) {
+    tree->set("num_classes", core::Tree::of(classes));
+    tree->set("use_static_assigner", core::Tree::of(false));
+  }
+  core::Node node(tree, std::make_shared<core::Problems>());
+  const auto maker = losses::Loss::registry().parse(
+      {.name = detection ? "PPYoloELoss" : "CrossEntropyLoss", .params = node});
+  node.problems()->throw_if_any("loss");
+  return maker();
+}
+
+/// Ten boxes per image, or one class per image.
+tensor::Targets make_targets(models::Task task, int batch, double size, std::int64_t classes) {
+  tensor::Targets targets;
+  if (task == models::Task::kClassification) {
+    targets.labels = at::randint(classes, {batch}, at::kLong);
+    return targets;
+  }
+  constexpr int kPerImage = 10;
+  const at::Tensor index = at::arange(batch, at::kFloat).repeat_interleave(kPerImage).unsqueeze(1);
+  const at::Tensor cls = at::randint(classes, {batch * kPerImage, 1}, at::kFloat);
+  const at::Tensor centre = at::rand({batch * kPerImage, 2}) * (0.5 * size) + 0.25 * size;
+  const at::Tensor side = at::rand({batch * kPerImage, 2}) * (0.4 * size) + 8.0;
+  targets.boxes = at::cat({index, cls, centre, side}, 1);
+  return targets;
+}
+
+int run(const std::vector<std::string>& args) {
+  const std::string& name = args.at(1);
+  const int size = std::stoi(args.at(2)), batch = std::stoi(args.at(3)),
+            steps = std::stoi(args.at(5));
+  const at::ScalarType precision = tensor::resolve_precision(args.at(4), at::kCPU);
+  tensor::set_threads(args.size() > 6 ? std::stoi(args[6]) : 0);
+  at::manual_seed(1);
+  constexpr int kDetectionClasses = 80, kImageClasses = 1000;
+  const std::int64_t classes = name.starts_with("yolo") ? kDetectionClasses : kImageClasses;
+  auto model = support::build_model(name, classes);
+  model->to_channels_last();
+  model->train();
+  auto loss = make_loss(model->task(), classes);
+  const at::Tensor images =
+      at::rand({batch, 3, size, size}).contiguous(at::MemoryFormat::ChannelsLast);
+  const tensor::Targets targets = make_targets(model->task(), batch, size, classes);
+  const auto parameters = model->parameters();
+  std::string times;
+  for (int step = 0; step < steps; ++step) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (const at::Tensor& p : parameters) {
+      if (p.grad().defined()) p.mutable_grad().zero_();
+    }
+    at::Tensor value;
+    {
+      const tensor::AutocastGuard autocast(at::kCPU, precision);
+      value = (*loss)(model->run(images), targets).total();
+    }
+    value.backward();
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    times += (times.empty() ? "" : ", ") + std::to_string(seconds.count());
+  }
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  std::printf("{\"seconds\": [%s], \"peak_mib\": %.1f}\n", times.c_str(),
+              static_cast<double>(usage.ru_maxrss) / 1024.0);
+  return 0;
+}
+
+}  // namespace
+}  // namespace sgtrain
+
+int main(int argc, char** argv) {
+  try {
+    return sgtrain::run({argv, argv + argc});
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "train_step_tool: %s\n", error.what());
+    return 1;
+  }
+}
