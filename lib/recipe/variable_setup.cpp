@@ -301,7 +301,7 @@ class ShortKeys {
                      "so set the sizes of its transforms");
     }
     const TreePtr raw = root_->find("dataset_params");
-    if (const TreePtr size = raw->find("image_size")) scale(*size, base, wanted);
+    if (const TreePtr size = raw->find("image_size")) scale_value(size, base, wanted);
     for (const char* name : {"train_dataset_params", "val_dataset_params", "test_dataset_params"}) {
       if (const TreePtr part = raw->find(name)) scale_below(*part, base, wanted);
     }
@@ -372,15 +372,26 @@ class ShortKeys {
     }
   }
 
-  static void scale_below(Tree& tree, std::int64_t base,
-                          const std::array<std::int64_t, 2>& wanted) {
+  /// A size, or what its interpolation (`${image_size}`) names; each value once.
+  void scale_value(const TreePtr& value, std::int64_t base,
+                   const std::array<std::int64_t, 2>& wanted) {
+    TreePtr at = value;
+    for (int steps = 0; steps < 8 && at && at->kind == Tree::Kind::kString; ++steps) {
+      const std::string& text = at->text;
+      if (!text.starts_with("${") || !text.ends_with("}")) return;
+      at = value_at(root_, path_of(text.substr(2, text.size() - 3)));
+    }
+    if (at && scaled_.insert(at.get()).second) scale(*at, base, wanted);
+  }
+
+  void scale_below(const Tree& tree, std::int64_t base, const std::array<std::int64_t, 2>& wanted) {
     for (const auto& [key, item] : tree.map) {
       const bool one_side = key.ends_with("height") || key.ends_with("width");
       const std::int64_t side = key.ends_with("width") ? wanted[1] : wanted[0];
       if (one_side && item->kind == Tree::Kind::kInt) {
         *item = *Tree::of(scaled(item->integer, base, side), item->mark);
       } else if (is_size_key(key)) {
-        scale(*item, base, wanted);
+        scale_value(item, base, wanted);
       } else {
         scale_below(*item, base, wanted);
       }
@@ -392,6 +403,7 @@ class ShortKeys {
   const std::set<std::string>& overridden_;
   const std::set<std::string>& variables_;
   core::Problems& problems_;
+  std::set<const Tree*> scaled_;   // sizes that have the wanted image size already
   std::set<std::string> renamed_;  // short keys given on the command line by another name
 };
 
