@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "models/model.h"
-#include "support/autocast.h"
 #include "support/build_model.h"
 #include "support/fill.h"
 #include "support/golden.h"
+#include "tensor/device.h"
 #include "tensor/safetensors.h"
 
 namespace sgtrain {
@@ -142,7 +142,7 @@ TEST_CASE("every architecture trains in channels_last, float and bfloat16, as in
     const auto gradients = [&](models::Model& model, const at::Tensor& input, bool bf16) {
       tensor::ModelOutput out;
       {
-        const support::AutocastGuard autocast(bf16);
+        const tensor::AutocastGuard autocast(at::kCPU, bf16 ? at::kBFloat16 : at::kFloat);
         out = model.run(input);
       }
       // A loss that reaches every trained output with weights of both signs.

@@ -1,7 +1,8 @@
 // Times training steps (forward, loss, backward) of one architecture on synthetic data, for
 // scripts/bench/train_step.py:
 //   train_step_tool ARCHITECTURE SIZE BATCH fp32|bf16 STEPS [THREADS]
-// Prints one line of JSON: seconds of every step, peak resident memory in MiB.
+// Prints one line of JSON: seconds and processor seconds of every step, peak resident memory in
+// MiB.
 #include <ATen/ATen.h>
 #include <sys/resource.h>
 
@@ -48,6 +49,19 @@ tensor::Targets make_targets(models::Task task, int batch, double size, std::int
   return targets;
 }
 
+rusage usage() {
+  rusage out{};
+  getrusage(RUSAGE_SELF, &out);
+  return out;
+}
+double cpu_seconds() {
+  const rusage u = usage();
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(u.ru_utime) + seconds(u.ru_stime);
+}
+
 int run(const std::vector<std::string>& args) {
   const std::string& name = args.at(1);
   const int size = std::stoi(args.at(2)), batch = std::stoi(args.at(3)),
@@ -65,9 +79,10 @@ int run(const std::vector<std::string>& args) {
       at::rand({batch, 3, size, size}).contiguous(at::MemoryFormat::ChannelsLast);
   const tensor::Targets targets = make_targets(model->task(), batch, size, classes);
   const auto parameters = model->parameters();
-  std::string times;
+  std::string times, cpu_times;
   for (int step = 0; step < steps; ++step) {
     const auto begin = std::chrono::steady_clock::now();
+    const double cpu_begin = cpu_seconds();
     for (const at::Tensor& p : parameters) {
       if (p.grad().defined()) p.mutable_grad().zero_();
     }
@@ -79,11 +94,10 @@ int run(const std::vector<std::string>& args) {
     value.backward();
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     times += (times.empty() ? "" : ", ") + std::to_string(seconds.count());
+    cpu_times += (cpu_times.empty() ? "" : ", ") + std::to_string(cpu_seconds() - cpu_begin);
   }
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  std::printf("{\"seconds\": [%s], \"peak_mib\": %.1f}\n", times.c_str(),
-              static_cast<double>(usage.ru_maxrss) / 1024.0);
+  std::printf("{\"seconds\": [%s], \"cpu_seconds\": [%s], \"peak_mib\": %.1f}\n", times.c_str(),
+              cpu_times.c_str(), static_cast<double>(usage().ru_maxrss) / 1024.0);
   return 0;
 }
 
