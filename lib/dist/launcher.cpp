@@ -130,6 +130,7 @@ struct Worker {
 class SignalWait {
  public:
   SignalWait() {
+    signal(SIGCHLD, SIG_DFL);  // where it was ignored, the kernel would reap our workers
     sigemptyset(&set_);
     for (const int s : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT}) {
       struct sigaction now {};

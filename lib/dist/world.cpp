@@ -1,4 +1,5 @@
 // Where this process stands: torchrun's variables, Slurm's, or alone.
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <optional>
@@ -37,6 +38,13 @@ int variable(std::string_view name, std::int64_t low, std::int64_t high,
 
 constexpr int kMostRanks = 1 << 20;
 
+// A descriptor that our launcher handed over; -1 when there is none. Processes that this one
+// starts must not keep it open (nor take its number, left in the environment, for theirs).
+int inherited(const char* name) {
+  const int fd = variable(name, -1, 1 << 20, -1);
+  return fd >= 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 ? fd : -1;
+}
+
 World from_torchrun() {
   World w;
   w.world_size = variable("WORLD_SIZE", 1, kMostRanks);
@@ -55,7 +63,8 @@ World from_torchrun() {
   w.launched_by = !environment(kStatusFdVariable).empty()       ? "sgtrain"
                   : !environment("TORCHELASTIC_RUN_ID").empty() ? "torchrun"
                                                                 : "environment";
-  w.listen_fd = variable(kListenFdVariable, -1, 1 << 20, -1);
+  w.listen_fd = inherited(kListenFdVariable);
+  inherited(kStatusFdVariable);
   return w;
 }
 

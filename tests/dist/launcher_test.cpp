@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "core/signals.h"
 #include "support/ranks.h"
+#include "support/temp_dir.h"
 
 using namespace sgtrain;
 using namespace std::chrono_literals;
