@@ -221,6 +221,7 @@ install_peers() {
   ln -sfn "$PWD/$deps/nvidia" "$(echo $venv/lib/python3*/site-packages)/nvidia"
   $venv/bin/python -c 'import torch, torchvision, pycocotools.mask, safetensors.torch' ||
     die "the Python peers were installed, but cannot be imported"
+  scripts/fetch_sg_recipes.sh $venv >/dev/null || die "the recipes of super-gradients could not be fetched"
   cp "$requirements" $venv/complete
 }
 

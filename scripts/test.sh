@@ -23,6 +23,7 @@ labels=soak
 setup=()
 if [ $all = yes ]; then
   setup=(--peers)
+  export SGTRAIN_SG_RECIPES=$PWD/.venv-peer/super_gradients/recipes
   [ -d ../shared ] || left_out+=("tests labelled data: there is no ../shared (they show as skipped)")
 else
   labels='soak|data|peer'
