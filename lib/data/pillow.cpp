@@ -36,7 +36,7 @@ double kernel(Filter filter, double x) {
       if (x == 0.0) return 1.0;
       if (x >= 1.0) return 0.0;
       x *= kPi;
-      return std::sin(x) / x * (0.54 + 0.46 * std::cos(x));
+      return std::sin(x) / x * (0.54F + 0.46F * std::cos(x));
     case Filter::kBicubic: {
       constexpr double a = -0.5;  // Keys 1981
       x = std::abs(x);
@@ -142,16 +142,25 @@ __attribute__((target_clones("avx2", "default"), optimize("O3"))) void store_row
   for (int i = 0; i < n; ++i) out[i] = clip_fixed(sums[i]);
 }
 
+/// Sources of targets 0..out-1; positions are summed up, as Pillow does.
+std::vector<int> nearest_sources(int in, int out) {
+  const double step = static_cast<double>(in) / out;
+  double position = step * 0.5;
+  std::vector<int> sources(static_cast<std::size_t>(out));
+  for (int& source : sources) {
+    source = std::min(static_cast<int>(position), in - 1);
+    position += step;
+  }
+  return sources;
+}
+
 void resize_nearest(const cv::Mat& src, cv::Mat& dst) {
-  const double scale_x = static_cast<double>(src.cols) / dst.cols;
-  const double scale_y = static_cast<double>(src.rows) / dst.rows;
+  const std::vector<int> columns = nearest_sources(src.cols, dst.cols);
+  const std::vector<int> rows = nearest_sources(src.rows, dst.rows);
   for (int y = 0; y < dst.rows; ++y) {
-    const int from = std::min(static_cast<int>((y + 0.5) * scale_y), src.rows - 1);
-    const auto* row = src.ptr<cv::Vec3b>(from);
+    const auto* row = src.ptr<cv::Vec3b>(rows[static_cast<std::size_t>(y)]);
     auto* out = dst.ptr<cv::Vec3b>(y);
-    for (int x = 0; x < dst.cols; ++x) {
-      out[x] = row[std::min(static_cast<int>((x + 0.5) * scale_x), src.cols - 1)];
-    }
+    for (int x = 0; x < dst.cols; ++x) out[x] = row[columns[static_cast<std::size_t>(x)]];
   }
 }
 

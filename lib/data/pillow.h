@@ -1,7 +1,8 @@
 // Image operations with Pillow's arithmetic (which torchvision uses on PIL images, and with it the
 // classification recipes): antialiased resampling, affine maps, ImageOps and ImageEnhance. Images
-// are CV_8UC3 RGB; views (crops) are fine as input. Results equal Pillow 9 to 13 bit for bit where
-// tests/data/pillow_peer says so.
+// are CV_8UC3 RGB; views (crops) are fine as input. Results equal Pillow's byte for byte
+// (tests/peer/pillow_ops.py). Resampling goes columns first, as Pillow did before version 13, which
+// picks the cheaper order (one level of difference).
 #pragma once
 
 #include <array>

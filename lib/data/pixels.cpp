@@ -140,17 +140,28 @@ Columns resize_columns(int source_width, double scale, int begin, int count) {
 constexpr int kWarpBits = 5;  // OpenCV's INTER_BITS: positions in 1/32 pixel
 constexpr int kOne = 1 << kWarpBits;
 
-/// Source positions (1/32 pixel) of targets 0..n-1 of one axis: OpenCV's fixed-point arithmetic.
-std::vector<int> warp_positions(double factor, double shift, int n) {
-  constexpr int kScaleBits = 10;  // AB_BITS
-  constexpr double kScale = 1 << kScaleBits;
-  const int start = cv::saturate_cast<int>(shift * kScale) + (1 << kScaleBits) / kOne / 2;
+constexpr double kFine = 1 << 10;  // OpenCV's AB_SCALE: steps of a position before it is cut
+
+/// From fine steps to 1/32 pixel, rounded.
+int cut_position(int fine) {
+  constexpr int kStep = static_cast<int>(kFine) / kOne;
+  return (fine + kStep / 2) >> 5;
+}
+
+/// Source columns (1/32 pixel) of target columns 0..n-1. OpenCV rounds shift and product apart.
+std::vector<int> warp_columns_at(double factor, double shift, int n) {
+  const int start = cv::saturate_cast<int>(shift * kFine);
   std::vector<int> out(static_cast<std::size_t>(n));
-  for (int i = 0; i < n; ++i) {
-    out[static_cast<std::size_t>(i)] =
-        (start + cv::saturate_cast<int>(factor * i * kScale)) >> (kScaleBits - kWarpBits);
+  for (int x = 0; x < n; ++x) {
+    out[static_cast<std::size_t>(x)] =
+        cut_position(start + cv::saturate_cast<int>(factor * x * kFine));
   }
   return out;
+}
+
+/// Source row (1/32 pixel) of a target row. Here OpenCV rounds the sum.
+int warp_row_at(double factor, double shift, int y) {
+  return cut_position(cv::saturate_cast<int>((factor * y + shift) * kFine));
 }
 
 /// out = top·(32-w) + bottom·w over n bytes.
@@ -230,8 +241,7 @@ void fill_pixels(uint8_t* out, std::size_t pixels, const std::array<uint8_t, 3>&
 /// scattered reads per pixel.
 void warp_separable(const cv::Mat& src, const std::array<double, 6>& inverse,
                     const std::array<uint8_t, 3>& border, cv::Mat& dst) {
-  const std::vector<int> xs = warp_positions(inverse[0], inverse[2], dst.cols);
-  const std::vector<int> ys = warp_positions(inverse[4], inverse[5], dst.rows);
+  const std::vector<int> xs = warp_columns_at(inverse[0], inverse[2], dst.cols);
   // Targets whose left or right neighbour lies inside; contiguous, since positions are monotonous.
   const auto inside = [](int position, int size) {
     const int index = position >> kWarpBits;
@@ -268,7 +278,7 @@ void warp_separable(const cv::Mat& src, const std::array<double, 6>& inverse,
 
   for (int y = 0; y < dst.rows; ++y) {
     auto* out = dst.ptr<uint8_t>(y);
-    const int position = ys[static_cast<std::size_t>(y)];
+    const int position = warp_row_at(inverse[4], inverse[5], y);
     if (begin == end || !inside(position, src.rows)) {
       fill_pixels(out, static_cast<std::size_t>(dst.cols), border);
       continue;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <unordered_map>
 
 #include "core/error.h"
 
@@ -27,6 +26,19 @@ std::vector<std::int64_t> shuffled(std::int64_t size, std::uint64_t seed, std::i
   return order;
 }
 
+std::vector<std::int64_t> shuffled_rounds(std::int64_t size, std::int64_t wanted,
+                                          std::uint64_t seed, std::int64_t epoch) {
+  std::vector<std::int64_t> out;
+  if (size == 0) return out;
+  out.reserve(static_cast<std::size_t>(wanted));
+  for (std::uint64_t round = 0; static_cast<std::int64_t>(out.size()) < wanted; ++round) {
+    const auto part = shuffled(size, round == 0 ? seed : core::mix64(seed + round), epoch);
+    const auto take = std::min<std::int64_t>(size, wanted - static_cast<std::int64_t>(out.size()));
+    out.insert(out.end(), part.begin(), part.begin() + take);
+  }
+  return out;
+}
+
 std::vector<Item> shard_items(std::vector<std::int64_t> order, const Shard& shard, bool training) {
   const auto count = static_cast<std::size_t>(shard.count);
   if (training && !order.empty()) {
@@ -34,12 +46,12 @@ std::vector<Item> shard_items(std::vector<std::int64_t> order, const Shard& shar
     const std::size_t wanted = (given + count - 1) / count * count;
     for (std::size_t i = given; i < wanted; ++i) order.push_back(order[(i - given) % given]);
   }
-  std::unordered_map<std::int64_t, std::int32_t> seen;
-  seen.reserve(order.size());
+  const auto largest = order.empty() ? 0 : *std::max_element(order.begin(), order.end());
+  std::vector<std::int32_t> seen(static_cast<std::size_t>(largest) + 1);
   std::vector<Item> out;
   out.reserve(order.size() / count + 1);
   for (std::size_t i = 0; i < order.size(); ++i) {
-    const std::int32_t repeat = seen[order[i]]++;
+    const std::int32_t repeat = seen[static_cast<std::size_t>(order[i])]++;
     if (i % count == static_cast<std::size_t>(shard.index)) out.push_back({order[i], repeat});
   }
   return out;

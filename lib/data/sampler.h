@@ -44,6 +44,11 @@ class Sampler {
 /// Every index once, shuffled by (seed, epoch).
 std::vector<std::int64_t> shuffled(std::int64_t size, std::uint64_t seed, std::int64_t epoch);
 
+/// `wanted` indices: one shuffle after the other, so that no index comes twice before all came
+/// once. The first is shuffled(size, seed, epoch).
+std::vector<std::int64_t> shuffled_rounds(std::int64_t size, std::int64_t wanted,
+                                          std::uint64_t seed, std::int64_t epoch);
+
 /// The items of one shard: every `count`-th of the order, beginning with `index`. In training all
 /// shards are equally long (the order's beginning is repeated to fill up, as torch's
 /// DistributedSampler does); else each item goes to exactly one shard.

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "data/sampler.h"
 
 namespace sgtrain::data {
@@ -27,22 +25,11 @@ class RandomSampler final : public Sampler {
   std::vector<std::int64_t> order(const Dataset& dataset, std::uint64_t seed, std::int64_t epoch,
                                   int /*shards*/) const override {
     const std::int64_t size = dataset.size();
-    const auto wanted = static_cast<std::size_t>(p_.num_samples.value_or(size));
-    std::vector<std::int64_t> out;
-    if (size == 0) return out;
-    out.reserve(wanted);
-    if (p_.replacement) {
-      core::Random random{seed, static_cast<std::uint64_t>(epoch)};
-      while (out.size() < wanted) out.push_back(random.below(size));
-      return out;
-    }
-    for (std::uint64_t round = 0; out.size() < wanted; ++round) {
-      // Round 0 is the plain shuffle.
-      const std::vector<std::int64_t> part =
-          shuffled(size, round == 0 ? seed : core::mix64(seed + round), epoch);
-      const std::size_t take = std::min(part.size(), wanted - out.size());
-      out.insert(out.end(), part.begin(), part.begin() + static_cast<std::ptrdiff_t>(take));
-    }
+    const std::int64_t wanted = p_.num_samples.value_or(size);
+    if (!p_.replacement || size == 0) return shuffled_rounds(size, wanted, seed, epoch);
+    core::Random random{seed, static_cast<std::uint64_t>(epoch)};
+    std::vector<std::int64_t> out(static_cast<std::size_t>(wanted));
+    for (std::int64_t& index : out) index = random.below(size);
     return out;
   }
 
