@@ -22,7 +22,7 @@ struct MetricValue {
 struct MetricInput {
   const tensor::ModelOutput& output;
   const tensor::Targets& targets;
-  std::int64_t height = 0, width = 0;       // of the network input, pixels
+  std::int64_t height = 0, width = 0;        // of the network input, pixels
   const std::vector<std::int64_t>& indices;  // of the images in their data set
 };
 
