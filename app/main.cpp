@@ -1,1 +1,109 @@
-int main() { return 0; }
+// sgtrain: the command line. Parses, runs one command, and turns any error into one message and an
+// exit code.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "version.h"
+
+namespace sgtrain::app {
+namespace {
+
+Invocation& mutable_invocation() {
+  static Invocation invocation;
+  return invocation;
+}
+
+/// `--some_option` is `--some-option`; `-cn`, `-cd` are Hydra's long short options.
+std::string canonical_option(std::string word) {
+  if (word == "-cn") return "--config-name";
+  if (word == "-cd") return "--config-dir";
+  if (!word.starts_with("--")) return word;
+  const auto end = std::min(word.find('='), word.size());
+  std::replace(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(end), '_', '-');
+  return word;
+}
+
+std::vector<std::string> arguments_of(int argc, char** argv, const CLI::App& root) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  std::transform(words.begin(), words.end(), words.begin(), canonical_option);
+  if (words.empty()) return words;
+  static const std::vector<std::string> kRootFlags{"-h", "--help", "--version", "--help-all"};
+  const bool is_flag = std::find(kRootFlags.begin(), kRootFlags.end(), words.front()) != kRootFlags.end();
+  const auto commands = root.get_subcommands([](const CLI::App*) { return true; });
+  const bool is_command = std::any_of(commands.begin(), commands.end(), [&](const CLI::App* command) {
+    return command->check_name(words.front());
+  });
+  // Bare words and options belong to `train`, the command that gave the program its name.
+  if (!is_flag && !is_command) words.insert(words.begin(), "train");
+  return words;
+}
+
+int run(int argc, char** argv) {
+  CLI::App root{"Trains computer-vision models from YAML recipes", "sgtrain"};
+  root.set_version_flag("--version", SGTRAIN_VERSION);
+  root.require_subcommand(0, 1);
+  root.footer(
+      "Exit codes: 0 done, 1 failed at run time, 2 wrong input, 3 done but some inputs were skipped,\n"
+      "128+n ended by signal n after saving.");
+  Action action;
+  add_train(root, action);
+  add_resume(root, action);
+  add_evaluate(root, action);
+  add_predict(root, action);
+  add_check(root, action);
+  add_export_recipe(root, action);
+  add_list(root, action);
+  add_inspect(root, action);
+  add_doctor(root, action);
+  for (CLI::App* command : root.get_subcommands([](const CLI::App*) { return true; })) {
+    command->option_defaults()->always_capture_default();
+  }
+
+  auto words = arguments_of(argc, argv, root);
+  if (words.empty()) {
+    std::fputs(root.help().c_str(), stdout);
+    return static_cast<int>(core::ExitCode::kBadInput);
+  }
+  mutable_invocation().arguments = words;
+  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+  try {
+    root.parse(words);
+  } catch (const CLI::ParseError& error) {
+    const int code = root.exit(error);
+    return code == 0 ? 0 : static_cast<int>(core::ExitCode::kBadInput);
+  }
+  if (!action) {
+    std::fputs(root.help().c_str(), stdout);
+    return static_cast<int>(core::ExitCode::kBadInput);
+  }
+  return action();
+}
+
+}  // namespace
+
+const Invocation& invocation() { return mutable_invocation(); }
+
+}  // namespace sgtrain::app
+
+int main(int argc, char** argv) {
+  using sgtrain::core::ExitCode;
+  try {
+    return sgtrain::app::run(argc, argv);
+  } catch (const sgtrain::core::Error& error) {
+    std::fprintf(stderr, "sgtrain: %s\n", error.what());
+    return static_cast<int>(error.exit_code());
+  } catch (const std::exception& error) {
+    // Only first lines: LibTorch appends a C++ stack that helps nobody at the command line.
+    const std::string text = error.what();
+    std::fprintf(stderr, "sgtrain: %s\n", text.substr(0, text.find("\nException raised from")).c_str());
+    return static_cast<int>(ExitCode::kFailed);
+  }
+}

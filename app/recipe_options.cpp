@@ -1,0 +1,75 @@
+#include "recipe_options.h"
+
+#include "core/error.h"
+
+namespace sgtrain::app {
+namespace {
+
+/// `key=value`, `+key=value`, `~key`; anything else is the recipe's name.
+bool is_override(const std::string& word) {
+  return word.find('=') != std::string::npos || word.starts_with("~") || word.starts_with("+");
+}
+
+}  // namespace
+
+void RecipeOptions::add_recipe(CLI::App& command) {
+  command.add_option("-r,--recipe,--config-name,--cn", recipe_, "Recipe: a path, or a shipped name with or without .yaml");
+  command.add_option("--config-dir,--cd,--config-path", config_dirs_, "Own recipe folder, searched first");
+  command.add_option("words", words_, "RECIPE (when --recipe is not given) and key=value overrides");
+}
+
+void RecipeOptions::add_device(CLI::App& command) {
+  command.add_option("--gpus,--nproc-per-node,--devices", gpus_, "Number of GPUs, one process each, or 'all'");
+  command.add_option("--device", device_, "cpu, cuda, cuda:1 or a list of GPU ids such as 0,2,3 (one process each)");
+  command.add_option("--processes", processes_, "With --device cpu: so many processes over Gloo")->check(CLI::Range(1, 1024));
+  command.add_option("--precision,--amp", precision_, "auto (what the device does fast), fp32, bf16 or fp16");
+  command.add_option("--dist-timeout", dist_timeout_, "Seconds after which a stalled process ends the run")->check(CLI::PositiveNumber);
+}
+
+recipe::LoadOptions RecipeOptions::load_options(const std::optional<std::filesystem::path>& checkpoint) const {
+  recipe::LoadOptions options;
+  options.recipe = recipe_;
+  for (const std::string& word : words_) {
+    if (is_override(word)) {
+      options.overrides.push_back(word);
+    } else if (options.recipe.empty()) {
+      options.recipe = word;
+    } else {
+      throw core::InputError("'" + word + "' is neither an override (key=value) nor the only recipe (it is '" +
+                             options.recipe + "')", "command line", "write overrides as key=value");
+    }
+  }
+  if (options.recipe.empty() && checkpoint) {
+    const auto beside = checkpoint->parent_path() / "recipe.resolved.yaml";
+    if (std::filesystem::exists(beside)) options.recipe = beside.string();
+  }
+  if (options.recipe.empty()) {
+    throw core::InputError("no recipe given", "command line",
+                           "sgtrain --recipe NAME_OR_PATH; `sgtrain list recipes` shows the shipped ones");
+  }
+  for (const std::string& dir : config_dirs_) options.config_dirs.emplace_back(dir);
+  for (std::string& flag : device_overrides().overrides) options.overrides.push_back(std::move(flag));
+  return options;
+}
+
+recipe::LoadOptions RecipeOptions::device_overrides() const {
+  recipe::LoadOptions options;
+  const auto set = [&](const std::string& key, const std::string& value) {
+    if (!value.empty()) options.overrides.push_back("++" + key + "=" + value);
+  };
+  if (gpus_ == "all") {
+    set("multi_gpu", "AUTO");
+    set("num_gpus", "-1");
+  } else if (!gpus_.empty()) {
+    set("multi_gpu", "AUTO");
+    set("num_gpus", gpus_);
+    set("dist.gpus_demanded", "true");  // a flag is a demand, a recipe's num_gpus a wish
+  }
+  set("device", device_.find(',') == std::string::npos ? device_ : "'" + device_ + "'");
+  if (processes_ > 0) set("processes", std::to_string(processes_));
+  set("training_hyperparams.precision", precision_);
+  if (dist_timeout_ > 0) set("dist.timeout_seconds", std::to_string(dist_timeout_));
+  return options;
+}
+
+}  // namespace sgtrain::app

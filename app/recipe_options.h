@@ -1,0 +1,36 @@
+// Options shared by all commands that compose a recipe. Every flag is sugar for an override, so
+// that the resolved recipe says everything.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "recipe/recipe.h"
+
+namespace sgtrain::app {
+
+class RecipeOptions {
+ public:
+  /// Adds --recipe, --config-dir and the positional words (RECIPE, key=value …).
+  void add_recipe(CLI::App& command);
+  /// Adds --gpus, --device, --processes, --precision and the rest of what places a run.
+  void add_device(CLI::App& command);
+
+  /// @param checkpoint its run folder's recipe is used when none is named
+  /// @throws core::InputError when there is no recipe
+  recipe::LoadOptions load_options(const std::optional<std::filesystem::path>& checkpoint = {}) const;
+  /// The overrides that the device flags stand for, without a recipe.
+  recipe::LoadOptions device_overrides() const;
+
+ private:
+  std::string recipe_;
+  std::vector<std::string> config_dirs_, words_;
+  std::string gpus_, device_, precision_;
+  int processes_ = 0;
+  double dist_timeout_ = 0;
+};
+
+}  // namespace sgtrain::app

@@ -1,0 +1,171 @@
+#include "train/assemble.h"
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "dist/launcher.h"
+#include "models/build.h"
+#include "optim/param_groups.h"
+#include "tensor/device.h"
+#include "train/processing_params.h"
+#include "train/trainer.h"
+
+namespace sgtrain::train {
+namespace {
+
+void build_loss_and_metrics(const RunPlan& plan, Run& run) {
+  run.loss = plan.training.loss();
+  for (const auto& make : plan.training.train_metrics) run.train_metrics.push_back(make());
+  for (const auto& make : plan.training.valid_metrics) run.valid_metrics.push_back(make());
+  std::vector<std::string> names = run.loss->component_names();
+  for (const auto& metric : run.valid_metrics) {
+    for (const auto& value : metric->describe()) names.push_back(value.name);
+  }
+  resolve_metric_name(plan.training.metric_to_watch, names);
+}
+
+std::unique_ptr<data::Dataset> build_dataset(const DataPlan& plan, const RunPlan& run) {
+  auto dataset = plan.dataset(data::Paths(run.recipe_dir));
+  dist::on_main([&] { core::log::info("{}", dataset->report().text()); });
+  if (dataset->size() == 0) {
+    throw core::InputError("the " + plan.name + " set has no usable image", dataset->report().title,
+                           "see the counts above; `sgtrain check --data` shows them alone");
+  }
+  const std::string where = "dataset_params." + plan.name;
+  data::check_num_classes(*dataset, run.num_classes, where);
+  if (!run.class_names.empty()) data::check_class_names(run.class_names, *dataset, where);
+  return dataset;
+}
+
+std::unique_ptr<data::Pipeline> build_pipeline(const DataPlan& plan, const data::Dataset& dataset) {
+  return std::make_unique<data::Pipeline>(plan.transforms, dataset.task(), "dataset_params." + plan.name + ".transforms");
+}
+
+std::unique_ptr<loader::Loader> build_loader(const DataPlan& plan, const data::Dataset& dataset,
+                                             const data::Pipeline& pipeline, const RunPlan& run_plan, const Run& run) {
+  return std::make_unique<loader::Loader>(
+      dataset, pipeline, plan.loader,
+      loader::LoaderSetup{.seed = static_cast<std::uint64_t>(run_plan.training.seed),
+                          .shard = {.index = run.comm->rank(), .count = run.comm->world_size()},
+                          .training = plan.name == "train",
+                          .pinned = run.input.device.is_cuda()});
+}
+
+void build_data(const RunPlan& plan, Run& run) {
+  if (plan.train) run.train_set = build_dataset(*plan.train, plan);
+  if (plan.valid) run.valid_set = build_dataset(*plan.valid, plan);
+  if (run.train_set && run.valid_set) data::check_same_classes(*run.train_set, *run.valid_set);
+  if (plan.train) {
+    run.train_pipeline = build_pipeline(*plan.train, *run.train_set);
+    run.train_loader = build_loader(*plan.train, *run.train_set, *run.train_pipeline, plan, run);
+  }
+  if (plan.valid) {
+    run.valid_pipeline = build_pipeline(*plan.valid, *run.valid_set);
+    run.valid_loader = build_loader(*plan.valid, *run.valid_set, *run.valid_pipeline, plan, run);
+  }
+  for (const DataPlan& test : plan.tests) {
+    TestSet set{.name = test.name, .dataset = build_dataset(test, plan), .pipeline = nullptr, .loader = nullptr};
+    set.pipeline = build_pipeline(test, *set.dataset);
+    set.loader = build_loader(test, *set.dataset, *set.pipeline, plan, run);
+    run.tests.push_back(std::move(set));
+  }
+  const data::Dataset* named = run.valid_set ? run.valid_set.get() : run.train_set.get();
+  run.class_names = plan.class_names;
+  if (run.class_names.empty() && named != nullptr) run.class_names = named->class_names();
+
+  const data::Pipeline* any = run.train_pipeline ? run.train_pipeline.get() : run.valid_pipeline.get();
+  if (any != nullptr) run.input.normalisation = any->normalisation();
+  if (run.train_pipeline && run.valid_pipeline &&
+      !(run.valid_pipeline->normalisation() == run.train_pipeline->normalisation())) {
+    throw core::InputError("training and validation transforms normalise differently", "dataset_params",
+                           "give both lists the same Standardize/Normalize steps");
+  }
+}
+
+void load_first_weights(const RunPlan& plan, Run& run) {
+  const WeightsPlan& weights = plan.weights;
+  models::WeightsRequest request{.checkpoint_path = weights.checkpoint_path,
+                                 .pretrained_weights = weights.pretrained_weights,
+                                 .strict = models::strict_load_from(weights.strict_load),
+                                 .backbone_only = weights.load_backbone,
+                                 .checkpoint_num_classes = weights.checkpoint_num_classes,
+                                 .base_dir = plan.recipe_dir};
+  if (!request.checkpoint_path && !request.pretrained_weights) return;
+  core::log::info("{}", models::load_weights(*run.model, plan.architecture, request));
+}
+
+void build_model(const RunPlan& plan, Run& run) {
+  tensor::seed(static_cast<std::uint64_t>(plan.training.seed));
+  run.model = plan.model();
+  load_first_weights(plan, run);
+  run.model->to(run.input.device);
+  run.model->to_channels_last();
+}
+
+void build_optimisation(const RunPlan& plan, Run& run) {
+  const TrainingParams& p = plan.training;
+  const int batches = static_cast<int>(run.train_loader->batches());
+  const auto length = run_length(p, p.max_train_batches ? std::min(batches, *p.max_train_batches) : batches);
+  run.optimizer = p.optimizer();
+  run.optimizer->bind(optim::param_groups(*run.model, {.initial_lr = p.initial_lr,
+                                                       .no_decay_on_bias_and_norm = p.zero_weight_decay_on_bias_and_bn,
+                                                       .finetune_prefixes = p.finetune ? run.model->finetune_prefixes()
+                                                                                       : std::vector<std::string>{}}));
+  if (p.schedule) run.schedule = p.schedule(length);
+  if (p.warmup) run.warmup = p.warmup(length);
+  if (p.ema) {
+    run.ema = std::make_unique<optim::Ema>(*run.model, optim::EmaParams{.decay = p.ema_params.decay,
+                                                                       .decay_type = p.ema_params.decay_type,
+                                                                       .beta = p.ema_params.beta});
+  }
+  if (run.precision == at::kHalf) run.scaler = std::make_unique<optim::GradScaler>(run.input.device);
+  for (const auto& make : p.callbacks) run.callbacks.push_back(make());
+}
+
+void build_logger(const RunPlan& plan, Run& run) {
+  if (run.dir.empty() || !run.comm->is_main()) {
+    run.logger = loggers::make_null();
+    return;
+  }
+  const loggers::RunInfo info{.experiment_name = plan.experiment_name, .project_name = "",
+                              .run_dir = run.dir, .resumed = plan.training.resume, .resume_step = 0};
+  std::vector<std::unique_ptr<loggers::Logger>> sinks;
+  sinks.push_back(plan.training.logger(info));
+  run.logger = loggers::make_async(std::move(sinks));
+  run.logger->add_config("hyper_params", plan.resolved_recipe);
+}
+
+}  // namespace
+
+optim::RunLength run_length(const TrainingParams& params, int batches_per_epoch) {
+  return {.max_epochs = params.max_epochs,
+          .batches_per_epoch = batches_per_epoch,
+          .batch_accumulate = params.batch_accumulate,
+          .warmup_epochs = params.lr_warmup_epochs,
+          .warmup_steps = params.lr_warmup_steps,
+          .cooldown_epochs = params.lr_cooldown_epochs};
+}
+
+std::unique_ptr<Run> assemble(const RunPlan& plan, Place place) {
+  auto run = std::make_unique<Run>();
+  run->experiment_name = plan.experiment_name;
+  run->architecture = plan.architecture;
+  run->arch_params = plan.arch_params;
+  run->resolved_recipe = plan.resolved_recipe;
+  run->params = plan.training;
+  run->comm = std::move(place.comm);
+  run->input.device = place.device;
+  run->precision = tensor::resolve_precision(plan.training.precision, place.device);
+  build_loss_and_metrics(plan, *run);
+  build_data(plan, *run);
+  build_model(plan, *run);
+  run->processing_params = processing_params(plan, *run);
+  if (plan.train) build_optimisation(plan, *run);
+  const bool makes_dir = run->comm->is_main() && place.make_run_dir;
+  run->dir = run->comm->broadcast(makes_dir ? place.make_run_dir().string() : std::string{});
+  build_logger(plan, *run);
+  return run;
+}
+
+}  // namespace sgtrain::train

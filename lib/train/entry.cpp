@@ -1,0 +1,225 @@
+#include "train/entry.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/atomic_file.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/signals.h"
+#include "dist/factory.h"
+#include "dist/launcher.h"
+#include "models/build.h"
+#include "tensor/checkpoint.h"
+#include "tensor/device.h"
+#include "train/assemble.h"
+#include "train/run_dir.h"
+#include "train/trainer.h"
+
+namespace sgtrain::train {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kLatest = "ckpt_latest.pth";
+
+/// How many processes this machine starts, and on which devices.
+struct Places {
+  int processes = 1;
+  std::string device;  // of one process: "cpu", or GPU ids by local rank
+};
+
+Places decide_places(const LaunchPlan& plan) {
+  if (!tensor::asks_for_gpu(plan.device) && plan.device != "auto") return {plan.processes, "cpu"};
+  const int gpus = tensor::gpu_count();
+  if (gpus == 0) {
+    if (plan.gpus_demanded || tensor::asks_for_gpu(plan.device)) {
+      throw core::InputError("GPUs were asked for, but none can be used: " + tensor::why_no_gpu(), "--gpus",
+                             "train on the CPU with --device cpu --processes N");
+    }
+    if (plan.processes != 1) {
+      core::log::warning("the recipe asks for {} GPUs, but none can be used ({}): one process on the CPU",
+                         plan.processes < 0 ? "all" : std::to_string(plan.processes), tensor::why_no_gpu());
+    }
+    return {1, "cpu"};
+  }
+  int processes = plan.processes < 0 ? gpus : plan.processes;
+  if (processes > gpus) {
+    if (plan.gpus_demanded) {
+      throw core::InputError(fmt::format("{} GPUs were asked for, but there are {}", processes, gpus), "--gpus",
+                             "ask for fewer, or use --device cpu --processes N");
+    }
+    core::log::warning("the recipe asks for {} GPUs, but there are {}: using {}", processes, gpus, gpus);
+    processes = gpus;
+  }
+  return {processes, plan.device == "auto" ? "cuda" : plan.device};
+}
+
+/// The device of this process among those the plan names.
+at::Device device_of(const std::string& text, const dist::World& world) {
+  if (text == "cpu") return at::kCPU;
+  const auto devices = tensor::resolve_device(text);
+  if (devices.size() > 1) return devices.at(static_cast<std::size_t>(world.local_rank));
+  if (text == "cuda" && world.local_world_size > 1) return {at::kCUDA, static_cast<at::DeviceIndex>(world.local_rank)};
+  return devices.front();
+}
+
+/// Folder to continue in, and the checkpoint to continue from.
+struct Resume {
+  std::optional<fs::path> dir, checkpoint;
+};
+
+Resume find_resume(const RunPlan& plan, const EntryOptions& options) {
+  const TrainingParams& p = plan.training;
+  if (options.run_dir) {
+    const bool exists = fs::exists(*options.run_dir / p.ckpt_name);
+    return {*options.run_dir, exists ? std::optional(*options.run_dir / p.ckpt_name) : std::nullopt};
+  }
+  if (p.resume_path) {
+    if (!fs::exists(*p.resume_path)) {
+      throw core::InputError("there is no such checkpoint", fs::absolute(*p.resume_path).string(),
+                             "give resume_path the path of a ckpt_latest.pth");
+    }
+    return {std::nullopt, fs::path(*p.resume_path)};  // a new run folder
+  }
+  if (p.run_id) {
+    const fs::path dir = plan.ckpt_root_dir / plan.experiment_name / *p.run_id;
+    if (!fs::exists(dir / p.ckpt_name)) {
+      throw core::InputError("run_id names no run with a " + p.ckpt_name, fs::absolute(dir).string(),
+                             "see the folders below " + (plan.ckpt_root_dir / plan.experiment_name).string());
+    }
+    return {dir, dir / p.ckpt_name};
+  }
+  if (!p.resume) return {};
+  const auto dir = latest_run_dir(plan.ckpt_root_dir, plan.experiment_name, p.ckpt_name);
+  if (!dir) {
+    core::log::warning("resume: no run of '{}' below {} has a {}; starting a new one", plan.experiment_name,
+                       fs::absolute(plan.ckpt_root_dir).string(), p.ckpt_name);
+    return {};
+  }
+  return {*dir, *dir / p.ckpt_name};
+}
+
+Place place_of(const RunPlan& plan, const std::string& device_text) {
+  const dist::World& world = dist::World::current();
+  Place place;
+  tensor::set_threads(0, world.local_world_size);
+  place.device = device_of(device_text, world);
+  tensor::use_device(place.device);
+  place.comm = dist::make_communicator(
+      world, place.device,
+      {.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(plan.launch.timeout_seconds * 1000)), .interface = ""});
+  dist::check_equal(*place.comm, "the recipe", plan.resolved_recipe);
+  return place;
+}
+
+void show_notes(const RunPlan& plan) {
+  dist::on_main([&] {
+    for (const std::string& note : plan.notes) core::log::info("note: {}", note);
+  });
+}
+
+/// Starts the workers where several are needed; nullopt when this process does the work itself.
+std::optional<int> launch_workers(const Places& places, const EntryOptions& options) {
+  if (dist::World::current().joined || places.processes <= 1) return std::nullopt;
+  return dist::launch({.processes = places.processes, .argv = options.arguments});
+}
+
+fs::path make_dir(const RunPlan& plan, const std::optional<fs::path>& wanted) {
+  const fs::path dir = wanted ? *wanted : create_run_dir(plan.ckpt_root_dir, plan.experiment_name);
+  fs::create_directories(dir);
+  core::write_file_atomically(dir / "recipe.resolved.yaml", plan.resolved_recipe);
+  return fs::absolute(dir);
+}
+
+void print_values(const NamedValues& values) {
+  for (const auto& [name, value] : values) core::log::result("{:<40} {:.6f}\n", name, value);
+}
+
+void print_end(const FitResult& result) {
+  if (result.best_epoch >= 0) {
+    core::log::result("best {} = {:.6f} in epoch {}\n", result.watched, result.best_metric, result.best_epoch);
+  }
+  if (!result.test_values.empty()) print_values(result.test_values);
+  if (!result.best_checkpoint.empty()) {
+    core::log::result("best checkpoint: {}\n", result.best_checkpoint.string());
+    core::log::result("predict with it: sgtrain predict --checkpoint {} IMAGES\n", result.best_checkpoint.string());
+  }
+}
+
+}  // namespace
+
+int train_recipe(const recipe::LoadOptions& recipe, const EntryOptions& options) {
+  core::signals::install();
+  const RunPlan plan = plan_run(recipe);
+  const Resume resume = find_resume(plan, options);
+  const Places places = decide_places(plan.launch);
+  if (const auto code = launch_workers(places, options)) return *code;
+
+  show_notes(plan);
+  Place place = place_of(plan, places.device);
+  place.make_run_dir = [&] {
+    return plan.training.save_model ? make_dir(plan, resume.dir) : fs::path{};
+  };
+  const auto run = assemble(plan, std::move(place));
+  if (!run->dir.empty()) dist::start_logging(dist::World::current(), run->dir / "logs");
+  Trainer trainer(*run);
+  if (resume.checkpoint) trainer.resume(*resume.checkpoint);
+  const FitResult result = trainer.fit();
+  dist::on_main([&] { print_end(result); });
+  return 0;
+}
+
+int evaluate_recipe(const recipe::LoadOptions& recipe, const EvaluateOptions& options) {
+  core::signals::install();
+  RunPlan plan = plan_run(recipe, {.training = false, .validation = true});
+  if (options.checkpoint) plan.weights = {};
+  const Places places = decide_places(plan.launch);
+  if (const auto code = launch_workers(places, options.entry)) return *code;
+
+  const auto run = assemble(plan, place_of(plan, places.device));
+  if (options.checkpoint) {
+    const auto weights = tensor::read_weights(*options.checkpoint, options.use_ema);
+    models::load_model_state(*run->model, weights.tensors, models::StrictLoad::kOn, options.checkpoint->string(),
+                             /*allow_new_head=*/false);
+    run->model->to_channels_last();
+  }
+  Evaluator evaluator(run->valid_metrics, run->loss.get(), *run->comm,
+                      {.input = run->input, .precision = run->precision,
+                       .max_batches = plan.training.max_valid_batches, .title = "Evaluating"});
+  NamedValues values = evaluator.run(*run->model, *run->valid_loader);
+  for (TestSet& set : run->tests) {
+    for (const auto& [name, value] : evaluator.run(*run->model, *set.loader)) values.emplace_back(set.name + "_" + name, value);
+  }
+  dist::on_main([&] {
+    print_values(values);
+    if (options.output) {
+      nlohmann::ordered_json json;
+      for (const auto& [name, value] : values) json[name] = value;
+      core::write_file_atomically(*options.output, json.dump(2) + "\n");
+    }
+  });
+  return 0;
+}
+
+void check_data(const RunPlan& plan) {
+  const data::Paths paths(plan.recipe_dir);
+  std::vector<const DataPlan*> sets;
+  if (plan.train) sets.push_back(&*plan.train);
+  if (plan.valid) sets.push_back(&*plan.valid);
+  for (const DataPlan& test : plan.tests) sets.push_back(&test);
+  std::unique_ptr<data::Dataset> first;
+  for (const DataPlan* set : sets) {
+    auto dataset = set->dataset(paths);
+    core::log::result("{}: {}\n", set->name, dataset->report().text());
+    data::check_num_classes(*dataset, plan.num_classes, set->name);
+    if (!plan.class_names.empty()) data::check_class_names(plan.class_names, *dataset, set->name);
+    if (first) {
+      data::check_same_classes(*first, *dataset);
+    } else {
+      first = std::move(dataset);
+    }
+  }
+}
+
+}  // namespace sgtrain::train

@@ -1,0 +1,37 @@
+// What the commands `train`, `resume` and `evaluate` do with a composed recipe: processes, devices,
+// run folder, then training or scoring.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "recipe/recipe.h"
+#include "train/run_plan.h"
+#include "train/state.h"
+
+namespace sgtrain::train {
+
+struct EntryOptions {
+  std::vector<std::string> arguments;            // this program's own, for workers
+  std::optional<std::filesystem::path> run_dir;  // --run-dir: this folder; an existing one resumes
+};
+
+/// Trains; returns the exit code. Starts worker processes first where the recipe asks for several.
+int train_recipe(const recipe::LoadOptions& recipe, const EntryOptions& options);
+
+/// Scores a checkpoint (or first weights) on the recipe's validation and test sets; prints the
+/// values, on the main rank also into `output` (JSON) when given.
+struct EvaluateOptions {
+  EntryOptions entry;
+  std::optional<std::filesystem::path> checkpoint;
+  std::optional<std::filesystem::path> output;
+  bool use_ema = true;  // else the raw weights of a training checkpoint
+};
+int evaluate_recipe(const recipe::LoadOptions& recipe, const EvaluateOptions& options);
+
+/// Reads, indexes and reports the data of a recipe (`check --data`).
+void check_data(const RunPlan& plan);
+
+}  // namespace sgtrain::train

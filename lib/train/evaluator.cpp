@@ -1,0 +1,149 @@
+#include "train/evaluator.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/signals.h"
+#include "tensor/device.h"
+
+namespace sgtrain::train {
+namespace {
+
+/// Tensors as bytes for all_gather: dtype, rank, sizes, data.
+std::string pack(const std::vector<at::Tensor>& tensors) {
+  std::string bytes;
+  const auto put = [&](std::int64_t number) {
+    bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  };
+  for (const at::Tensor& tensor : tensors) {
+    const at::Tensor host = tensor.detach().cpu().contiguous();
+    put(static_cast<std::int64_t>(host.scalar_type()));
+    put(host.dim());
+    for (const std::int64_t size : host.sizes()) put(size);
+    bytes.append(static_cast<const char*>(host.data_ptr()), host.nbytes());
+  }
+  return bytes;
+}
+
+std::vector<at::Tensor> unpack(const std::string& bytes) {
+  std::vector<at::Tensor> tensors;
+  std::size_t at_byte = 0;
+  const auto take = [&] {
+    std::int64_t number = 0;
+    std::memcpy(&number, bytes.data() + at_byte, sizeof(number));
+    at_byte += sizeof(number);
+    return number;
+  };
+  while (at_byte < bytes.size()) {
+    const auto dtype = static_cast<at::ScalarType>(take());
+    std::vector<std::int64_t> sizes(static_cast<std::size_t>(take()));
+    for (std::int64_t& size : sizes) size = take();
+    at::Tensor tensor = at::empty(sizes, at::TensorOptions().dtype(dtype));
+    std::memcpy(tensor.data_ptr(), bytes.data() + at_byte, tensor.nbytes());
+    at_byte += tensor.nbytes();
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+/// Sums and normalisers of all images seen: a ratio of totals does not depend on batches or ranks.
+class LossTotals {
+ public:
+  void add(const losses::LossResult& loss) {
+    if (!sums_.defined()) {
+      sums_ = at::zeros({static_cast<std::int64_t>(loss.terms.size()), 2}, at::kDouble);
+    }
+    for (std::size_t i = 0; i < loss.terms.size(); ++i) {
+      const auto& term = loss.terms[i];
+      const auto row = sums_[static_cast<std::int64_t>(i)];
+      row[0] += term.sum.detach().to(at::kDouble).cpu() * term.weight;
+      row[1] += term.normaliser.detach().to(at::kDouble).cpu();
+      floors_.resize(loss.terms.size());
+      floors_[i] = term.floor;
+    }
+  }
+
+  std::vector<double> components(const losses::Loss& loss, dist::Communicator& comm) {
+    const std::size_t names = loss.component_names().size();
+    const auto terms = static_cast<std::int64_t>(names > 1 ? names - 1 : 1);
+    if (!sums_.defined()) sums_ = at::zeros({terms, 2}, at::kDouble);  // a rank without images
+    comm.all_reduce(sums_);
+    floors_.resize(static_cast<std::size_t>(terms), 0.0);
+    std::vector<double> values;
+    double total = 0.0;
+    for (std::int64_t i = 0; i < terms; ++i) {
+      const double normaliser = std::max(sums_[i][1].item<double>(), floors_[static_cast<std::size_t>(i)]);
+      values.push_back(sums_[i][0].item<double>() / normaliser);
+      total += values.back();
+    }
+    if (terms > 1) values.push_back(total);
+    return values;
+  }
+
+ private:
+  at::Tensor sums_;
+  std::vector<double> floors_;
+};
+
+}  // namespace
+
+void merge_over_ranks(metrics::Metric& metric, dist::Communicator& comm) {
+  if (comm.world_size() == 1) return;
+  const auto states = comm.all_gather(pack(metric.state()));
+  metric.reset();
+  for (const std::string& state : states) metric.merge(unpack(state));
+}
+
+NamedValues Evaluator::run(models::Model& model, loader::Loader& loader) {
+  const at::NoGradGuard no_grad;
+  const bool was_training = model.is_training();
+  model.eval();
+  for (auto& metric : metrics_) metric->reset();
+
+  core::Progress progress(options_.title);
+  LossTotals totals;
+  loader.begin(0);
+  const std::int64_t batches = options_.max_batches
+                                   ? std::min<std::int64_t>(*options_.max_batches, loader.batches())
+                                   : loader.batches();
+  for (std::int64_t i = 0; i < batches; ++i) {
+    auto batch = loader.next();
+    if (!batch) break;
+    const tensor::Targets targets = batch->targets.to(options_.input.device);
+    const at::Tensor images = to_network_input(batch->images, options_.input);
+    tensor::ModelOutput output;
+    {
+      const tensor::AutocastGuard autocast(options_.input.device, options_.precision);
+      output = model.run(images);
+    }
+    output = to_float(output);
+    if (loss_ != nullptr) totals.add((*loss_)(output, targets));
+    for (auto& metric : metrics_) {
+      metric->update({.output = output, .targets = targets, .height = images.size(2),
+                      .width = images.size(3), .indices = batch->indices});
+    }
+    if (options_.show_progress && progress.due()) {
+      progress.update(fmt::format("{:3}% {}/{}", 100 * (i + 1) / batches, i + 1, batches));
+    }
+    // Alone it may leave at once; several ranks must stay together until the collectives below.
+    if (comm_.world_size() == 1) core::signals::throw_if_stopped("validation was interrupted");
+  }
+  model.train(was_training);
+
+  NamedValues values;
+  if (loss_ != nullptr) {
+    const auto names = loss_->component_names();
+    const auto components = totals.components(*loss_, comm_);
+    for (std::size_t i = 0; i < components.size(); ++i) values.emplace_back(names[i], components[i]);
+  }
+  for (auto& metric : metrics_) {
+    merge_over_ranks(*metric, comm_);
+    for (const auto& value : metric->compute()) values.emplace_back(value.name, value.value);
+  }
+  return values;
+}
+
+}  // namespace sgtrain::train

@@ -1,0 +1,21 @@
+// Where a run computes: device, number of processes, time-out.
+#pragma once
+
+#include <string>
+
+#include "core/node.h"
+
+namespace sgtrain::train {
+
+struct LaunchPlan {
+  std::string device = "auto";  // resolve_device's text for this run
+  int processes = 1;            // on this machine; -1: one per GPU that is there
+  bool gpus_demanded = false;   // by a flag: fewer GPUs than asked for is an error, not a warning
+  double timeout_seconds = 1800;
+  std::string compression = "none";  // of gradients on the wire: none, fp16, bf16
+
+  /// Reads device, multi_gpu, num_gpus, processes and dist{…} of a recipe's top level.
+  static LaunchPlan from(core::Node& root);
+};
+
+}  // namespace sgtrain::train

@@ -1,0 +1,216 @@
+#include "train/run_plan.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/plugin.h"
+#include "core/text.h"
+#include "data/read_params.h"
+#include "data/paths.h"
+#include "recipe/variable_setup.h"
+#include "train/dataloader_names.h"
+#include "train/run_dir.h"
+
+namespace sgtrain::train {
+namespace {
+
+/// Top-level keys of the reference that this program has no use for.
+constexpr const char* kInertKeys[] = {"pre_launch_callbacks_list", "quantization_params", "conversion_params",
+                                      "calibration_dataloader_params", "anchors", "hydra", "_convert_",
+                                      "dataset_name", "result_path", "experiment_suffix"};
+
+std::vector<std::string> strings_of(core::Node node) {
+  return node.is_null() ? std::vector<std::string>{} : node.as<std::vector<std::string>>();
+}
+
+/// Number of classes: arch_params, else dataset_params (num_classes, class_names).
+void complete_num_classes(core::Tree& root) {
+  const auto arch = root.find("arch_params");
+  const auto data = root.find("dataset_params");
+  if (!arch || !arch->is_map() || !data || !data->is_map()) return;
+  const auto given = arch->find("num_classes");
+  if (given && given->kind != core::Tree::Kind::kNull && given->kind != core::Tree::Kind::kMissing) return;
+  if (const auto count = data->find("num_classes"); count && count->kind == core::Tree::Kind::kInt) {
+    arch->set("num_classes", count->clone());
+  } else if (const auto names = data->find("class_names"); names && names->is_list()) {
+    arch->set("num_classes", core::Tree::of(static_cast<std::int64_t>(names->list.size()), names->mark));
+  }
+}
+
+/// `train_dataset_params` … of the section; `shared` for test sets that share one.
+DataPlan plan_data(core::Node& params, const std::string& name, const std::string& dataset_key,
+                   const std::string& loader_key, std::optional<std::string> loader_name) {
+  DataPlan plan;
+  plan.name = name;
+  core::Node dataset = params.child(dataset_key);
+  core::Node loader = params.child(loader_key);
+  if (!loader.is_map()) params.problem(loader_key, "required, but not given (batch_size, num_workers …)");
+  plan.loader = loader::LoaderParams::from(loader);
+  std::string class_name;
+  if (auto own = loader.find<std::string>("dataset")) {
+    class_name = *own;
+  } else if (loader_name) {
+    const auto known = dataset_of_loader(*loader_name);
+    if (known) {
+      class_name = *known;
+    } else {
+      params.problem("unknown data loader '" + *loader_name + "'" +
+                     core::did_you_mean(*loader_name, loader_names()) + "; or name a data set class as " +
+                     loader_key + ".dataset");
+    }
+  } else {
+    params.problem(loader_key, "says no data set: give `dataset: ClassName` here, or a loader's name at the top level");
+  }
+  if (!class_name.empty()) {
+    plan.dataset = data::Dataset::registry().parse({.name = class_name, .params = dataset});
+  }
+  if (dataset.has("target_transform")) dataset.problem("target_transform", "no target transform is known; leave it null");
+  plan.input_dim = data::find_size(dataset, "input_dim");
+  plan.transforms = data::Pipeline::Params::from(dataset);
+  return plan;
+}
+
+WeightsPlan read_weights(core::Node params) {
+  WeightsPlan plan;
+  if (params.is_null()) return plan;
+  plan.checkpoint_path = params.find<std::string>("checkpoint_path");
+  if (auto external = params.find<std::string>("external_checkpoint_path")) plan.checkpoint_path = external;
+  plan.pretrained_weights = params.find<std::string>("pretrained_weights");
+  plan.load_backbone = params.get_or("load_backbone", false);
+  params.get_or("load_checkpoint", false);
+  params.find<std::string>("source_ckpt_folder_name");
+  params.get_or("load_weights_only", false);
+  params.get_or("load_ema_as_net", false);
+  plan.checkpoint_num_classes = params.find<int>("checkpoint_num_classes");
+  if (params.has("strict_load")) {
+    core::Node strict = params.child("strict_load");
+    std::string text;
+    if (strict.is_map()) {  // _target_: …StrictLoad, value: no_key_matching
+      strict.child("_target_").read_all();
+      text = strict.get<std::string>("value");
+    } else {
+      text = strict.as<std::string>();
+    }
+    static const std::map<std::string, std::string> kNames{
+        {"off", "off"}, {"false", "off"}, {"on", "on"}, {"true", "on"},
+        {"nokeymatching", "no_key_matching"}, {"keymatching", "key_matching"}};
+    const auto found = kNames.find(core::fuzzy_key(text));
+    if (found == kNames.end()) {
+      strict.problem("must be off, on, no_key_matching or key_matching, found '" + text + "'");
+    } else {
+      plan.strict_load = found->second;
+    }
+  }
+  if (plan.checkpoint_path && plan.pretrained_weights) {
+    params.problem("checkpoint_path and pretrained_weights exclude each other");
+  }
+  return plan;
+}
+
+void plan_tests(core::Node& root, core::Node& params, RunPlan& plan) {
+  if (!root.has("test_dataloaders")) return;
+  core::Node tests = root.child("test_dataloaders");
+  for (const std::string& name : tests.keys()) {
+    core::Node test_params = params.child("test_dataset_params");
+    core::Node test_loader = params.child("test_dataloader_params");
+    // Per test set, or one shared by all.
+    const bool own = test_params.is_map() && test_params.has(name);
+    auto section = core::Tree::make_map(test_params.tree()->mark);
+    section->set("dataset", own ? test_params.child(name).tree() : test_params.tree());
+    section->set("loader", test_loader.is_map() && test_loader.has(name) ? test_loader.child(name).tree()
+                                                                         : test_loader.tree());
+    core::Node node(section, root.problems(), "dataset_params.test");
+    plan.tests.push_back(plan_data(node, name, "dataset", "loader", tests.find<std::string>(name)));
+  }
+}
+
+/// Keys that interpolations read count as read, and so do the maps they stand in.
+void mark_variables(const recipe::Recipe& recipe) {
+  for (const std::string& dotted : recipe.variables) {
+    for (std::size_t end = dotted.find('.'); end != std::string::npos; end = dotted.find('.', end + 1)) {
+      if (const auto parent = recipe.tree->find_path(dotted.substr(0, end))) parent->was_read = true;
+    }
+    if (const auto value = recipe.tree->find_path(dotted)) core::Node(value, std::make_shared<core::Problems>()).read_all();
+  }
+}
+
+/// `plugins`: opened before any component is looked up by name.
+void open_plugins(core::Node& root, const std::filesystem::path& recipe_dir) {
+  if (!root.has("plugins")) return;
+  for (const std::string& name : strings_of(root.child("plugins"))) {
+    try {
+      core::open_plugin(data::Paths(recipe_dir).find(name, "plug-in"));
+    } catch (const core::InputError& error) {
+      root.problem("plugins", error.what());
+    }
+  }
+}
+
+}  // namespace
+
+RunPlan plan_run(const recipe::LoadOptions& options, const Needs& needs) {
+  const auto problems = std::make_shared<core::Problems>();
+  recipe::LoadOptions load = options;
+  load.problems = problems;
+  const recipe::Recipe recipe = recipe::load(load);
+  mark_variables(recipe);
+  complete_num_classes(*recipe.tree);
+  core::Node root(recipe.tree, problems);
+  RunPlan plan;
+  plan.file = recipe.file;
+  // Ours: where relative data paths start. Written into the resolved recipe, which lies elsewhere.
+  plan.recipe_dir = root.get_or("recipe_dir", std::filesystem::absolute(recipe.file).parent_path().string().c_str()).value();
+  recipe.tree->set("recipe_dir", core::Tree::of(plan.recipe_dir.string(), {recipe.tree->mark}));
+  root.child("recipe_dir");
+  plan.resolved_recipe = recipe::to_yaml(recipe);
+  open_plugins(root, plan.recipe_dir);
+  plan.experiment_name = root.get_or("experiment_name", recipe.file.stem().string().c_str());
+  plan.ckpt_root_dir = root.get_or("ckpt_root_dir", "checkpoints").value();
+  plan.architecture = root.get<std::string>("architecture");
+  core::Node arch = root.child("arch_params");
+  plan.arch_params = arch.is_map() ? arch.tree()->clone() : core::Tree::make_map();
+  plan.num_classes = arch.get_or("num_classes", 0);
+  if (!plan.architecture.empty()) {
+    plan.model = models::Model::registry().parse(
+        {.name = plan.architecture, .params = arch.is_map() ? arch : core::Node(core::Tree::make_map(), problems, "arch_params")});
+  }
+  plan.weights = read_weights(root.child("checkpoint_params"));
+  plan.launch = LaunchPlan::from(root);
+  for (const char* key : kInertKeys) {
+    if (root.has(key)) root.child(key).read_all();
+  }
+  for (const std::string& key : recipe::free_keys()) {
+    if (root.has(key)) root.child(key).read_all();
+  }
+
+  core::Node training = root.child("training_hyperparams");
+  if (!training.is_map()) root.problem("training_hyperparams", "required, but not given");
+  plan.training = TrainingParams::from(training);
+
+  core::Node data = root.child("dataset_params");
+  if (!data.is_map()) root.problem("dataset_params", "required, but not given");
+  plan.class_names = strings_of(data.child("class_names"));
+  data.find<int>("num_classes");
+  const auto train_name = root.find<std::string>("train_dataloader");
+  const auto valid_name = root.find<std::string>("val_dataloader");
+  if (needs.training) {
+    plan.train = plan_data(data, "train", "train_dataset_params", "train_dataloader_params", train_name);
+  } else {
+    data.child("train_dataset_params").read_all();
+    data.child("train_dataloader_params").read_all();
+  }
+  if (needs.validation) {
+    plan.valid = plan_data(data, "val", "val_dataset_params", "val_dataloader_params", valid_name);
+  }
+  plan_tests(root, data, plan);
+  data.child("_convert_").read_all();
+
+  root.report_unread();
+  problems->throw_if_any(recipe.file.string());
+  check_name("experiment_name", plan.experiment_name);
+  plan.notes = recipe.notes;
+  plan.notes.insert(plan.notes.end(), problems->notes().begin(), problems->notes().end());
+  return plan;
+}
+
+}  // namespace sgtrain::train

@@ -1,0 +1,74 @@
+#include "train/step.h"
+
+#include <cmath>
+
+#include "loader/normalise.h"
+#include "tensor/device.h"
+
+namespace sgtrain::train {
+at::Tensor to_network_input(const at::Tensor& images, const InputFormat& format) {
+  return loader::normalise(images.to(format.device, images.scalar_type(), /*non_blocking=*/true), format.normalisation);
+}
+
+tensor::ModelOutput to_float(const tensor::ModelOutput& output) {
+  tensor::ModelOutput converted;
+  for (const auto& [name, value] : output.items()) {
+    const bool reduced = value.scalar_type() == at::kBFloat16 || value.scalar_type() == at::kHalf;
+    converted.set(name, reduced ? value.to(at::kFloat) : value);
+  }
+  return converted;
+}
+
+GlobalLoss globalise(const losses::LossResult& loss, dist::Communicator& comm) {
+  const auto count = static_cast<std::int64_t>(loss.terms.size());
+  std::vector<at::Tensor> numbers;
+  for (const auto& term : loss.terms) numbers.push_back(term.sum.detach().to(at::kDouble).reshape({}));
+  for (const auto& term : loss.terms) numbers.push_back(term.normaliser.detach().to(at::kDouble).reshape({}));
+  at::Tensor packed = at::stack(numbers);
+  comm.all_reduce(packed);
+  const at::Tensor host = packed.cpu();
+  const auto* values = host.data_ptr<double>();
+
+  GlobalLoss result;
+  double total = 0.0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto& term = loss.terms[static_cast<std::size_t>(i)];
+    const double normaliser = std::max(values[count + i], term.floor);
+    const double value = term.weight * values[i] / normaliser;
+    result.components.push_back(value);
+    total += value;
+    // Reducers average over ranks; the sum over ranks is wanted, hence the factor.
+    const at::Tensor share = term.sum * (term.weight * comm.world_size() / normaliser);
+    result.total = result.total.defined() ? result.total + share : share;
+  }
+  if (count > 1) result.components.push_back(total);
+  result.finite = std::isfinite(total);
+  return result;
+}
+
+StepOutput TrainStep::run(const tensor::Batch& batch, bool last,
+                          const std::vector<std::unique_ptr<loader::BatchTransform>>& mixing, core::Random random) {
+  StepOutput step;
+  step.targets = batch.targets.to(options_.input.device);
+  at::Tensor images = to_network_input(batch.images, options_.input);
+  for (const auto& transform : mixing) transform->apply(images, step.targets, random);
+  reducer_.before_forward(last);
+  tensor::ModelOutput output;
+  {
+    const tensor::AutocastGuard autocast(options_.input.device, options_.precision);
+    output = model_.run(images);
+  }
+  output = to_float(output);
+  step.loss = globalise(loss_(output, step.targets), comm_);
+  if (step.loss.finite) {
+    at::Tensor total = options_.loss_scale == 1.0 ? step.loss.total : step.loss.total * options_.loss_scale;
+    if (options_.scaler != nullptr) total = options_.scaler->scale(total);
+    reducer_.before_backward(total);
+    total.backward();
+  }
+  step.loss.total.reset();  // frees the graph
+  for (const auto& [name, value] : output.items()) step.output.set(name, value.detach());
+  return step;
+}
+
+}  // namespace sgtrain::train

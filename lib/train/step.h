@@ -1,0 +1,74 @@
+// One micro-batch: images to the device, forward, loss over the global batch, backward.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "data/normalisation.h"
+#include "dist/communicator.h"
+#include "dist/reducer.h"
+#include "loader/loader.h"
+#include "losses/loss.h"
+#include "models/model.h"
+#include "optim/grad_scaler.h"
+#include "tensor/batch.h"
+
+namespace sgtrain::train {
+
+/// Images as the network takes them.
+struct InputFormat {
+  data::Normalisation normalisation;
+  at::Device device = at::kCPU;
+};
+
+/// uint8 [B,H,W,C] → float [B,C,H,W] in channels_last memory on the device, normalised there.
+at::Tensor to_network_input(const at::Tensor& images, const InputFormat& format);
+
+/// Values of a loss over the images of all ranks: weighted and normalised terms, then the total.
+struct GlobalLoss {
+  std::vector<double> components;
+  bool finite = true;
+  at::Tensor total;  // with graph; its mean over ranks has the gradient of the global batch
+};
+
+/// One all-reduce of sums and normalisers; equal results on every rank.
+GlobalLoss globalise(const losses::LossResult& loss, dist::Communicator& comm);
+
+/// Output tensors of reduced precision as float, so that losses and metrics see float only.
+tensor::ModelOutput to_float(const tensor::ModelOutput& output);
+
+struct StepOutput {
+  GlobalLoss loss;
+  tensor::ModelOutput output;  // detached
+  tensor::Targets targets;     // on the device
+};
+
+class TrainStep {
+ public:
+  struct Options {
+    InputFormat input;
+    at::ScalarType precision = at::kFloat;
+    double loss_scale = 1.0;             // 1/k for a mean over k accumulated micro-batches
+    optim::GradScaler* scaler = nullptr;  // fp16 only
+  };
+  TrainStep(models::Model& model, losses::Loss& loss, dist::Communicator& comm, dist::Reducer& reducer,
+            const Options& options)
+      : model_(model), loss_(loss), comm_(comm), reducer_(reducer), options_(options) {}
+
+  /// Gradients add up in the parameters. `last` micro-batch of an accumulation: they are reduced
+  /// over ranks. A non-finite loss leaves the gradients as they were (on every rank).
+  /// @param mixing the loader's batch transforms (mixup) and their random stream
+  StepOutput run(const tensor::Batch& batch, bool last,
+                 const std::vector<std::unique_ptr<loader::BatchTransform>>& mixing, core::Random random);
+
+ private:
+  models::Model& model_;
+  losses::Loss& loss_;
+  dist::Communicator& comm_;
+  dist::Reducer& reducer_;
+  Options options_;
+};
+
+}  // namespace sgtrain::train

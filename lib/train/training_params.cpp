@@ -1,0 +1,178 @@
+#include "train/training_params.h"
+
+#include <algorithm>
+
+#include "core/text.h"
+
+namespace sgtrain::train {
+namespace {
+
+/// Keys of the reference that have no effect here: accepted, with one note. `asks` is the value
+/// (as written) from which on they ask for something that does not exist; empty: never.
+struct InertKey {
+  const char* key;
+  const char* why;
+};
+constexpr InertKey kInertKeys[] = {
+    {"save_tensorboard_to_s3", "no S3 upload"},
+    {"tb_files_user_prompt", "event files are never deleted"},
+    {"launch_tensorboard", "start tensorboard yourself on the run folder"},
+    {"tensorboard_port", "start tensorboard yourself on the run folder"},
+    {"log_installed_packages", "there are no Python packages"},
+    {"dataset_statistics", "see the data report at start"},
+    {"kill_ddp_pgroup_on_end", "the process group always ends with the run"},
+    {"torch_compile", "models run fused kernels already"},
+    {"torch_compile_loss", "models run fused kernels already"},
+    {"torch_compile_options", "models run fused kernels already"},
+    {"enable_qat", "quantisation is not part of training"},
+    {"multiply_head_lr", "use a map under initial_lr"},
+    {"resume_from_remote_sg_logger", "give resume_path"},
+    {"_convert_", "values are plain already"},
+};
+
+std::map<std::string, double> read_initial_lr(core::Node& node) {
+  std::map<std::string, double> rates;
+  if (!node.has("initial_lr")) {
+    node.get<double>("initial_lr");  // documents the key and reports it as missing
+    return {{"default", 0.0}};
+  }
+  core::Node value = node.child("initial_lr");
+  if (!value.is_map()) return {{"default", node.get<double>("initial_lr").min(0.0)}};
+  for (const std::string& prefix : value.keys()) rates[prefix] = value.get<double>(prefix).min(0.0);
+  if (!rates.contains("default")) value.problem("needs an entry 'default' for all other parameters");
+  return rates;
+}
+
+std::string read_precision(core::Node& node) {
+  const bool mixed = node.get_or("mixed_precision", false);
+  return node.get_or("precision|amp", mixed ? "auto" : "fp32").one_of({"auto", "fp32", "bf16", "fp16"});
+}
+
+void read_learning_rate(core::Node& node, TrainingParams& p) {
+  p.initial_lr = read_initial_lr(node);
+  p.lr_warmup_epochs = node.get_or("lr_warmup_epochs", 0).min(0);
+  p.lr_warmup_steps = node.get_or("lr_warmup_steps", 0).min(0);
+  p.lr_cooldown_epochs = node.get_or("lr_cooldown_epochs", 0).min(0);
+  p.finetune = node.get_or("finetune", false);
+  if (node.has("lr_schedule_function")) {
+    node.problem("lr_schedule_function", "Python functions cannot run here; choose an lr_mode");
+  }
+  // Schedules read their keys (cosine_final_lr_ratio, lr_updates, …) from this same map.
+  if (auto mode = node.find_component("lr_mode")) {
+    if (mode->params.size() == 0) mode->params = node;
+    p.schedule = optim::LrSchedule::registry().parse(*mode);
+  }
+  if (p.lr_warmup_epochs > 0 || p.lr_warmup_steps > 0) {
+    auto warmup = node.find_component("warmup_mode");
+    if (!warmup) warmup = core::Component{.name = "LinearEpochLRWarmup", .params = node};
+    if (warmup->params.size() == 0) warmup->params = node;
+    p.warmup = optim::LrWarmup::registry().parse(*warmup);
+  }
+  // Keys of schedules and warm-ups that are not in use still belong to this map.
+  for (const char* key : {"warmup_mode", "warmup_initial_lr", "cosine_final_lr_ratio", "lr_updates",
+                          "step_lr_update_freq", "lr_decay_factor", "lr_mode"}) {
+    if (node.has(key)) node.child(key).read_all();
+  }
+}
+
+void read_optimisation(core::Node& node, TrainingParams& p) {
+  p.optimizer_name = node.get_or("optimizer", "SGD");
+  core::Component optimizer{.name = p.optimizer_name, .params = core::Node::empty()};
+  optimizer.params = node.has("optimizer_params")
+                         ? node.child("optimizer_params")
+                         : core::Node(core::Tree::make_map(), node.problems(), "optimizer_params");
+  p.optimizer = optim::Optimizer::registry().parse(optimizer);
+  p.zero_weight_decay_on_bias_and_bn = node.get_or("zero_weight_decay_on_bias_and_bn", false);
+  p.load_opt_params = node.get_or("load_opt_params", true);
+  p.batch_accumulate = node.get_or("batch_accumulate|grad_accum_steps", 1).min(1);
+  p.accumulate = node.get_or("accumulate", "sum").one_of({"sum", "mean"});
+  if (node.has("clip_grad_norm|clip_grad")) p.clip_grad_norm = node.get<double>("clip_grad_norm|clip_grad").above(0.0);
+  p.precision = read_precision(node);
+  p.sync_bn = node.get_or("sync_bn", false);
+  if (node.get_or("precise_bn", false)) {
+    node.problem("precise_bn", "not available yet; leave it out (EMA gives a similar gain)");
+  }
+  node.find<int>("precise_bn_batch_size");
+  p.ema = node.get_or("ema", false);
+  if (node.has("ema_params")) {
+    core::Node ema = node.child("ema_params");
+    p.ema_params.decay = ema.get_or("decay", p.ema_params.decay).in(0.0, 1.0);
+    p.ema_params.decay_type = ema.get_or("decay_type", "exp").one_of({"constant", "threshold", "exp"});
+    p.ema_params.beta = ema.get_or("beta", p.ema_params.beta).above(0.0);
+    if (ema.has("exp_activation")) {  // legacy spelling of the decay type
+      p.ema_params.decay_type = ema.get_or("exp_activation", true) ? "exp" : "constant";
+    }
+  }
+  p.average_best_models = node.get_or("average_best_models", true);
+  p.max_non_finite_steps = node.get_or("max_non_finite_steps", 10).min(1);
+}
+
+void read_selection(core::Node& node, TrainingParams& p) {
+  core::Component loss = node.component("loss");
+  if (node.has("criterion_params")) {
+    core::Node params = node.child("criterion_params");
+    if (loss.params.size() == 0 && params.size() > 0) loss.params = params;
+  }
+  p.loss = losses::Loss::registry().parse(loss);
+  for (const auto& metric : node.components("train_metrics_list")) {
+    p.train_metrics.push_back(metrics::Metric::registry().parse(metric));
+  }
+  for (const auto& metric : node.components("valid_metrics_list")) {
+    p.valid_metrics.push_back(metrics::Metric::registry().parse(metric));
+  }
+  p.metric_to_watch = node.get_or("metric_to_watch", p.metric_to_watch.c_str());
+  p.greater_metric_to_watch_is_better = node.get_or("greater_metric_to_watch_is_better", true);
+  for (const auto& callback : node.components("phase_callbacks")) {
+    p.callbacks.push_back(Callback::registry().parse(callback));
+  }
+  if (node.has("pre_prediction_callback")) {
+    p.callbacks.push_back(Callback::registry().parse(node.component("pre_prediction_callback")));
+  }
+}
+
+void read_checkpoints(core::Node& node, TrainingParams& p) {
+  p.save_model = node.get_or("save_model", true);
+  p.ckpt_name = node.get_or("ckpt_name", p.ckpt_name.c_str());
+  p.ckpt_best_name = node.get_or("ckpt_best_name", p.ckpt_best_name.c_str());
+  p.save_ckpt_epoch_list = node.get_or("save_ckpt_epoch_list", std::vector<int>{}).min(1);
+  p.resume = node.get_or("resume", false);
+  p.run_id = node.find<std::string>("run_id");
+  p.resume_path = node.find<std::string>("resume_path");
+  p.resume_strict_load = node.get_or("resume_strict_load", false);
+}
+
+}  // namespace
+
+TrainingParams TrainingParams::from(core::Node& node) {
+  TrainingParams p;
+  p.max_epochs = node.get<int>("max_epochs").min(1);
+  p.max_train_batches = node.find<int>("max_train_batches");
+  p.max_valid_batches = node.find<int>("max_valid_batches");
+  p.run_validation_freq = node.get_or("run_validation_freq", 1).min(1);
+  p.run_test_freq = node.get_or("run_test_freq", 1).min(1);
+  p.seed = node.get_or("seed", std::int64_t{42});
+  p.deterministic = node.get_or("deterministic", false);
+  read_learning_rate(node, p);
+  read_optimisation(node, p);
+  read_selection(node, p);
+  read_checkpoints(node, p);
+  core::Node logger_params = node.has("sg_logger_params")
+                                 ? node.child("sg_logger_params")
+                                 : core::Node(core::Tree::make_map(), node.problems(), "sg_logger_params");
+  const std::string logger = node.get_or("sg_logger", "base_sg_logger");
+  p.logger = loggers::Logger::registry().parse({.name = logger, .params = logger_params});
+  p.silent_mode = node.get_or("silent_mode", false);
+  for (const InertKey& inert : kInertKeys) {
+    if (!node.has(inert.key)) continue;
+    core::Node value = node.child(inert.key);
+    value.read_all();
+    const bool asks = value.kind() != core::Tree::Kind::kBool || value.tree()->boolean;
+    if (asks && std::string_view(inert.key) != "log_installed_packages" &&
+        std::string_view(inert.key) != "kill_ddp_pgroup_on_end" && !value.is_map()) {
+      node.problems()->note(value.where() + ": " + inert.key + " has no effect here (" + inert.why + ")");
+    }
+  }
+  return p;
+}
+
+}  // namespace sgtrain::train
