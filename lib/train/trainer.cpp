@@ -130,7 +130,7 @@ void Trainer::train_epoch() {
     const bool stepped = train_batch(*batch, step);
     ++state_.batch;
     ++state_.global_step;
-    if (stepped && core::signals::stop_requested()) stop_for_signal();
+    if (stepped && stop_requested()) stop_for_signal();
     show_progress(seconds_since(started) / (state_.batch - first));
   }
   progress_.reset();
@@ -244,9 +244,11 @@ bool Trainer::should_validate() const {
 
 void Trainer::validate() {
   notify(&Callback::on_validation_loader_start);
-  {
+  try {
     const optim::EmaScope average(run_.ema.get(), *run_.model);
     state_.valid_values = evaluator_->run(*run_.model, *run_.valid_loader);
+  } catch (const core::Interrupted&) {
+    stop_for_signal();  // the epoch is trained: a resume goes on with its validation
   }
   epoch_values_ = state_.valid_values;
   notify(&Callback::on_validation_loader_end);
@@ -282,7 +284,7 @@ void Trainer::finish_epoch() {
   ++state_.epoch;
   state_.batch = 0;
   checkpointing_.save_epoch(state_, watched_, best, finished);
-  if (core::signals::stop_requested()) stop_for_signal();
+  if (stop_requested()) stop_for_signal();
 }
 
 void Trainer::log_epoch() {
@@ -315,6 +317,16 @@ FitResult Trainer::finish() {
   return {.valid_values = state_.valid_values, .test_values = test_values_, .watched = watched_,
           .best_metric = state_.best_metric, .best_epoch = state_.best_epoch,
           .best_checkpoint = checkpointing_.best_path()};
+}
+
+/// Ranks must leave together: a signal that reached one of them counts for all.
+bool Trainer::stop_requested() {
+  if (run_.comm->world_size() == 1) return core::signals::stop_requested();
+  at::Tensor signal = at::full({1}, core::signals::stop_signal(), at::kInt);
+  run_.comm->all_reduce(signal, dist::ReduceOp::kMax);
+  const int number = signal.item<int>();
+  if (number != 0 && !core::signals::stop_requested()) core::signals::request_stop(number);
+  return number != 0;
 }
 
 void Trainer::stop_for_signal() {

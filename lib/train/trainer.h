@@ -48,7 +48,8 @@ class Trainer {
   void remember_best();
   void finish_epoch();
   FitResult finish();
-  void stop_for_signal();
+  bool stop_requested();
+  [[noreturn]] void stop_for_signal();
 
   void schedule_lr(const optim::Position& position);
   void handle_non_finite(const StepOutput& output, const tensor::Batch& batch);
