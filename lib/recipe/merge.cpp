@@ -23,8 +23,8 @@ TreePtr named_container(const TreePtr& root, const std::vector<std::string>& pat
   return resolved && !resolved->is_scalar() ? resolved->clone() : nullptr;
 }
 
-void merge_map(const TreePtr& root, std::vector<std::string>& path, Tree& into,
-               const Tree& source) {
+void merge_map(const TreePtr& root, std::vector<std::string>& path, Tree& into, const Tree& source,
+               core::Problems& problems) {
   for (const auto& [key, value] : source.map) {
     TreePtr old = into.find(key);
     path.push_back(key);
@@ -34,8 +34,12 @@ void merge_map(const TreePtr& root, std::vector<std::string>& path, Tree& into,
         old = named;
       }
     }
-    if (old && old->is_map() && value->is_map()) {
-      merge_map(root, path, *old, *value);
+    if (old && !old->is_scalar() && !value->is_scalar() && old->kind != value->kind) {
+      problems.add(value->mark.str(), core::join(path, "."),
+                   std::string(kind_name(value->kind)) + " cannot be merged into " +
+                       std::string(kind_name(old->kind)) + " (" + old->mark.str() + ")");
+    } else if (old && old->is_map() && value->is_map()) {
+      merge_map(root, path, *old, *value, problems);
     } else if (!old || value->kind != Tree::Kind::kMissing) {
       into.set(key, value->clone());
     }
@@ -45,7 +49,8 @@ void merge_map(const TreePtr& root, std::vector<std::string>& path, Tree& into,
 
 }  // namespace
 
-void merge_at(const TreePtr& root, const std::vector<std::string>& path, const Tree& source) {
+void merge_at(const TreePtr& root, const std::vector<std::string>& path, const Tree& source,
+              core::Problems& problems) {
   TreePtr here = root;
   for (const std::string& key : path) {
     TreePtr next = here->find(key);
@@ -56,7 +61,7 @@ void merge_at(const TreePtr& root, const std::vector<std::string>& path, const T
     here = next;
   }
   std::vector<std::string> where = path;
-  merge_map(root, where, *here, source);
+  merge_map(root, where, *here, source, problems);
 }
 
 TreePtr value_at(const TreePtr& root, const std::vector<std::string>& path) {

@@ -11,9 +11,9 @@ namespace sgtrain::recipe {
 
 /// Merges `source` into the map at `path` of `root` (made when absent). A map merged into an
 /// interpolation of a map replaces it by a copy of what it names, as OmegaConf does.
-/// `source` is copied.
+/// `source` is copied. A list that meets a map (or the reverse) is a mistake.
 void merge_at(const core::TreePtr& root, const std::vector<std::string>& path,
-              const core::Tree& source);
+              const core::Tree& source, core::Problems& problems);
 
 /// Value at a path of keys and list indices; nullptr when absent.
 core::TreePtr value_at(const core::TreePtr& root, const std::vector<std::string>& path);

@@ -214,7 +214,7 @@ class Applier {
   /// A map is merged into a map, as a file's would be; anything else replaces.
   TreePtr merged(const TreePtr& old, const TreePtr& value) const {
     if (!old || !old->is_map() || !value->is_map()) return value->clone();
-    merge_at(old, {}, *value);
+    merge_at(old, {}, *value, problems_);
     return old;
   }
 

@@ -146,14 +146,13 @@ Recipe load(const LoadOptions& options) {
   if (options.apply_shortcuts) expand_model(overrides, files);
   const Composition composition =
       compose_defaults(place.path, std::move(overrides), files, composing);
-  composing.throw_if_any(title);
-
   Recipe out;
   out.tree = Tree::make_map();
   for (const Step& step : composition.steps) {
-    merge_at(out.tree, step.package, *step.source->content);
+    merge_at(out.tree, step.package, *step.source->content, composing);
     out.sources.push_back(step.source->file);
   }
+  composing.throw_if_any(title);
   out.file = files.load(place.path)->file;
   out.tree->mark = {std::make_shared<const std::string>(out.file.string()), 0};
   out.tree->erase("hydra");  // how Hydra itself runs: no part of the recipe

@@ -65,7 +65,8 @@ void put(const TreePtr& root, const std::string& key, const TreePtr& value) {
   if (const TreePtr parent = value_at(root, path); parent && parent->is_map()) {
     parent->set(last, value->clone());  // replaces maps too: lr={default: 0.1, …}
   } else {
-    merge_at(root, path, *leaf);
+    core::Problems none;  // one new key cannot clash
+    merge_at(root, path, *leaf, none);
   }
 }
 
