@@ -2,6 +2,8 @@
 // sgtrain and LibTorch) comes from the build; the rest from the compiler.
 #pragma once
 
+#include <cstddef>  // any header of the standard library: defines _GLIBCXX_USE_CXX11_ABI
+
 #define SGTRAIN_ABI_TEXT_(x) #x
 #define SGTRAIN_ABI_TEXT(x) SGTRAIN_ABI_TEXT_(x)
 #if defined(__clang__)
@@ -10,7 +12,7 @@
 #define SGTRAIN_ABI_COMPILER "g++ " SGTRAIN_ABI_TEXT(__GNUC__)
 #endif
 #ifndef _GLIBCXX_USE_CXX11_ABI
-#define _GLIBCXX_USE_CXX11_ABI 0
+#error "sgtrain and LibTorch are built with libstdc++"
 #endif
 
 #define SGTRAIN_ABI                                                             \

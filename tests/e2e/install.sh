@@ -4,6 +4,9 @@
 # timeout: 900
 set -euo pipefail
 fail() { echo "FAILED: $*"; exit 1; }
+# prints TEXT COMMAND…: the command succeeds and its output holds the text (grep reads it to the end, so
+# that the command is not killed by a closed pipe)
+prints() { clean "${@:2}" | grep "$1" >/dev/null; }
 clean() { env -i PATH=/usr/bin:/bin HOME="$TMPDIR" "$@"; }
 
 for component in program runtime libtorch development; do
@@ -13,10 +16,10 @@ mv "$TMPDIR/first" "$TMPDIR/moved"
 root=$TMPDIR/moved
 program=$root/bin/sgtrain
 
-clean "$program" --version | grep -q '[0-9]\.[0-9]' || fail "--version"
+prints '[0-9]\.[0-9]' "$program" --version || fail "--version"
 clean "$program" doctor || fail "doctor"
-clean "$program" export-recipe --recipe quickstart | grep -q training_hyperparams || fail "shipped recipe not found"
-clean "$program" list losses | grep -q CrossEntropyLoss || fail "list losses"
+prints training_hyperparams "$program" export-recipe --recipe quickstart || fail "shipped recipe not found"
+prints CrossEntropyLoss "$program" list losses || fail "list losses"
 outside=$(clean ldd "$program" | grep -E "$SGTRAIN_SOURCE_DIR|not found" || true)
 [ -z "$outside" ] || fail "libraries from the build tree, or missing: $outside"
 
