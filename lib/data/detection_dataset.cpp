@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <opencv2/imgproc.hpp>
 
 #include "core/error.h"
 #include "data/boxes.h"
+#include "data/pixels.h"
 #include "data/read_params.h"
 #include "image/image.h"
 
@@ -290,8 +290,8 @@ Sample DetectionDataset::load(std::int64_t index) const {
   cv::Size fitted;
   const double ratio = fitted_size(sample.original_size, params_.input_dim, fitted);
   if (fitted != sample.image.size()) {
-    cv::Mat resized;
-    cv::resize(sample.image, resized, fitted, 0, 0, cv::INTER_LINEAR);
+    cv::Mat resized(fitted, CV_8UC3);
+    resize_linear(sample.image, resized);
     sample.image = std::move(resized);
   }
   scale_boxes(sample.boxes, static_cast<float>(ratio), static_cast<float>(ratio));
