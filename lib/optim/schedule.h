@@ -1,12 +1,29 @@
-// Learning-rate schedules and warm-ups: pure functions of the position in the run.
+// Learning-rate schedules and warm-ups: pure functions of the position in the run, so that a
+// resumed run continues exactly and nothing of them needs to be saved.
+//
+// The trainer asks warm-up and schedule, in this order, at four moments (SuperGradients' phases)
+// and sets what they answer:
+//
+//   per epoch e (0-based):  epoch_start                       [TRAIN_EPOCH_START]
+//     per batch i:          no flag: before the forward       [on_train_batch_start]
+//                           stepped: after the optimizer's step and the EMA update
+//                                                             [TRAIN_BATCH_STEP]
+//                           epoch_end, batch = last           [TRAIN_EPOCH_END], before validation
+//
+// Two consequences that surprise: a schedule that acts on `stepped` gives the rate of the *next*
+// step, so the first two steps of a run share one; a StepLR milestone n takes effect at epoch n
+// + 1.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/registry.h"
+#include "optim/optimizer.h"
 
 namespace sgtrain::optim {
 
@@ -20,25 +37,31 @@ struct RunLength {
   int cooldown_epochs = 0;  // lr_cooldown_epochs
 };
 
-/// Where the run is. `epoch` and `batch` are 0-based.
+/// Where the run is. `epoch` and `batch` are 0-based. At most one flag is set.
 struct Position {
   int epoch = 0;
   int batch = 0;
   bool epoch_start = false;  // before the first batch
   bool epoch_end = false;    // after the last batch
   bool stepped = false;      // the optimizer has just stepped
+
+  bool batch_start() const { return !epoch_start && !epoch_end && !stepped; }
 };
 
-/// A schedule looks at each phase and may give a new learning rate. SuperGradients' phases: epoch
-/// start, before a batch, after an optimizer step, epoch end.
 class LrSchedule {
  public:
   using Registry = core::Registry<LrSchedule, RunLength>;
   static Registry& registry();
 
   virtual ~LrSchedule() = default;
-  /// New learning rate of a group whose initial one is `initial_lr`; nullopt: leave it.
-  virtual std::optional<double> at(const Position& position, double initial_lr) = 0;
+  /// New learning rate of a group (its name and initial_lr are read); nullopt: leave it.
+  virtual std::optional<double> at(const Position& position, const ParamGroup& group) = 0;
+  /// Of a group "default".
+  std::optional<double> at(const Position& position, double initial_lr) {
+    ParamGroup group;
+    group.lr = group.initial_lr = initial_lr;
+    return at(position, group);
+  }
 };
 
 /// Warm-ups have the same interface and a registry of their own (`warmup_mode`).
@@ -46,6 +69,16 @@ class LrWarmup : public LrSchedule {
  public:
   using Registry = core::Registry<LrWarmup, RunLength>;
   static Registry& registry();
+};
+
+/// `warmup_initial_lr`: one rate for all groups, or one per group name.
+struct WarmupStart {
+  std::map<std::string, double> by_group;
+  std::optional<double> all;
+
+  static WarmupStart from(core::Node& node);
+  /// The rate to start from; nullopt when the recipe leaves it to the warm-up.
+  std::optional<double> of(const ParamGroup& group) const;
 };
 
 }  // namespace sgtrain::optim
