@@ -315,7 +315,7 @@ class Composer {
     }
     std::reverse(children.begin(), children.end());
     node.children = std::move(children);
-    node.expanded = true;
+    node.expanded = !node.children.empty();  // a list of `override` entries alone: the file itself
   }
 
   void take_override_keywords(std::vector<Element>& elements, bool in_interpolated) {

@@ -56,6 +56,37 @@ bool is_index(const std::string& key) {
          std::all_of(key.begin(), key.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+/// Existing paths near to `path`: every part that does not exist is replaced by names that resemble
+/// it. `free_keys` may be at the top too.
+std::vector<std::vector<std::string>> corrected(const TreePtr& root,
+                                                const std::vector<std::string>& path,
+                                                std::span<const std::string> free_keys,
+                                                std::size_t depth = 0) {
+  if (depth == path.size()) return {{}};
+  std::vector<std::string> candidates;
+  if (value_at(root, {path[depth]})) {
+    candidates = {path[depth]};
+  } else {
+    std::vector<std::string> siblings;
+    for (const auto& [key, value] : root->map) siblings.push_back(key);
+    if (depth == 0) siblings.insert(siblings.end(), free_keys.begin(), free_keys.end());
+    std::sort(siblings.begin(), siblings.end());
+    siblings.erase(std::unique(siblings.begin(), siblings.end()), siblings.end());
+    candidates = core::nearest(path[depth], siblings);
+  }
+  std::vector<std::vector<std::string>> out;
+  for (const std::string& candidate : candidates) {
+    const TreePtr next = value_at(root, {candidate});
+    if (!next && depth + 1 < path.size()) continue;
+    for (auto& rest : next ? corrected(next, path, free_keys, depth + 1)
+                           : std::vector<std::vector<std::string>>{{}}) {
+      rest.insert(rest.begin(), candidate);
+      out.push_back(std::move(rest));
+    }
+  }
+  return out;
+}
+
 /// Keys that end like the mistyped one, or resemble it where it breaks off.
 std::string suggestion(const TreePtr& root, const std::vector<std::string>& path,
                        std::span<const std::string> free_keys) {
@@ -76,25 +107,8 @@ std::string suggestion(const TreePtr& root, const std::vector<std::string>& path
     if (candidate.ends_with(tail)) found.push_back(candidate);
   }
   if (found.empty()) {  // the level where the path breaks off
-    TreePtr level = root;
-    std::size_t depth = 0;
-    while (depth < path.size()) {
-      const TreePtr next = value_at(level, {path[depth]});
-      if (!next || (next->is_scalar() && depth + 1 < path.size())) break;
-      level = next;
-      ++depth;
-    }
-    std::vector<std::string> siblings;
-    for (const auto& [key, value] : level->map) siblings.push_back(key);
-    if (depth == 0) siblings.insert(siblings.end(), free_keys.begin(), free_keys.end());
-    std::sort(siblings.begin(), siblings.end());
-    siblings.erase(std::unique(siblings.begin(), siblings.end()), siblings.end());
-    if (depth < path.size()) {
-      for (const std::string& near : core::nearest(path[depth], siblings)) {
-        std::vector<std::string> right = path;
-        right[depth] = near;
-        found.push_back(core::join(right, "."));
-      }
+    for (std::vector<std::string>& right : corrected(root, path, free_keys)) {
+      found.push_back(core::join(right, "."));
     }
   }
   if (found.empty()) {
