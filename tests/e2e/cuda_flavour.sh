@@ -13,8 +13,10 @@ module=$SGTRAIN_BUILD_DIR/lib/sgtrain/libsgtrain_cuda.so
 missing=$(ldd "$module" | grep 'not found' || true)
 [ -z "$missing" ] || fail "libraries are missing: $missing"
 "$SGTRAIN" doctor | tee "$TMPDIR/doctor"
-grep -qi 'cuda' "$TMPDIR/doctor" || fail "doctor says nothing of CUDA"
-if grep -qi 'cannot be opened' "$TMPDIR/doctor"; then fail "the CUDA module cannot be opened"; fi
+grep -q '^GPUs' "$TMPDIR/doctor" || fail "doctor says nothing of GPUs"
+if grep -E 'no CUDA support|cannot be opened|another version' "$TMPDIR/doctor"; then
+  fail "doctor could not open the CUDA module"
+fi
 
 # With the module loaded from the start, so that nothing can pass by not touching it. The leading
 # executable gives it the symbols that it shares with the program.
