@@ -89,8 +89,8 @@ void check_class_names(const std::vector<std::string>& wanted, const Dataset& da
   if (same_set) text += " in their order";
   text += "\n  recipe:   " + show_classes(wanted) + "\n  data set: " + show_classes(own);
   throw core::InputError(text, where,
-                         "list the data set's classes in its order, or give the data set "
-                         "this list as all_classes_list");
+                         "list the data set's classes in its order, remove class_names, or give "
+                         "the data set this list as all_classes_list");
 }
 
 void check_same_classes(const Dataset& train, const Dataset& valid) {
