@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <thread>
@@ -272,21 +273,18 @@ TEST_CASE("launches in a row leave no process, no descriptor and no folder") {
   const auto descriptors = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
   };
-  const auto folders = [] {
-    int count = 0;
-    for (const auto& entry :
-         std::filesystem::directory_iterator(std::filesystem::temp_directory_path())) {
-      count += entry.path().filename().string().starts_with("sgtrain_logs_") ? 1 : 0;
-    }
-    return count;
-  };
+  // A temporary folder of its own: other tests run beside this one.
+  const support::TempDir temporary;
+  const char* old = std::getenv("TMPDIR");
+  const std::string restore = old == nullptr ? "/tmp" : old;
+  ::setenv("TMPDIR", temporary.path().c_str(), 1);
   const auto before = descriptors();
-  const int folders_before = folders();
   for (int i = 0; i < 4; ++i) {
     CHECK(support::run_ranks(2, "rank: act", {{"SGTRAIN_TEST_DO", "skip"}}) == 3);
   }
   CHECK(descriptors() == before);
-  CHECK(folders() == folders_before);
+  CHECK(std::filesystem::is_empty(temporary.path()));
+  ::setenv("TMPDIR", restore.c_str(), 1);
   CHECK(waitpid(-1, nullptr, WNOHANG) == -1);  // no child at all
 }
 
