@@ -41,7 +41,7 @@ packages=(
   catch2 dataset-fashion-mnist                                                    # tests, quick start
 )
 runtime_packages=(
-  ca-certificates libstdc++6 libyaml-cpp0.7 libsimdjson14 libcurl4 zlib1g libjpeg62-turbo libpng16-16
+  ca-certificates libstdc++6 libyaml-cpp0.7 libsimdjson14 libtinyxml2-9 libcurl4 zlib1g libjpeg62-turbo libpng16-16
   libwebp7 libopencv-core406 libopencv-imgproc406 libopencv-imgcodecs406 libopencv-videoio406
 )
 
