@@ -9,6 +9,7 @@
 #include "recipe/defaults.h"
 #include "recipe/interpolation.h"
 #include "recipe/merge.h"
+#include "recipe/plain_targets.h"
 #include "recipe/search_path.h"
 #include "recipe/variable_setup.h"
 
@@ -165,6 +166,7 @@ Recipe load(const LoadOptions& options) {
   Interpolator interpolator(out.tree, *problems);
   interpolator.resolve_all();
   out.variables.insert(interpolator.used().begin(), interpolator.used().end());
+  if (options.apply_shortcuts) replace_plain_targets(out.tree, *problems);
   report_missing(*out.tree, {}, options.allow_missing, *problems);
   out.notes = problems->notes();
   if (!options.problems) problems->throw_if_any(title);

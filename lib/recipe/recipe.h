@@ -17,7 +17,9 @@ struct LoadOptions {
   std::vector<std::filesystem::path> config_dirs;  // the user's recipe folders, searched first
   std::vector<std::string> overrides;              // key=value, +key=value, ~key, group=name
   bool allow_missing = false;                      // leave ??? (and what depends on it) in place
-  bool apply_shortcuts = true;                     // lr, batch_size, model, imgsz, …
+  /// Short keys (lr, batch_size, model, imgsz, …) and `_target_` maps of plain values
+  /// (numpy.arange); without, the tree is Hydra's composition alone.
+  bool apply_shortcuts = true;
   /// When given, mistakes of values (not of composition) are added here instead of being thrown,
   /// so that they are listed together with those found while the tree is read.
   std::shared_ptr<core::Problems> problems = {};

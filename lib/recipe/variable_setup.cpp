@@ -151,11 +151,12 @@ class ShortKeys {
     const TreePtr value = ours(alias);
     if (!value) return;
     const TreePtr other = root_->find(name);
-    if (!is_null(other) && !core::equal(*value, *other)) {
+    const bool both = !is_null(other) && !core::equal(*value, *other);
+    if (both && typed(alias) == typed(name)) {
       problem(value, alias,
               "is another name of '" + name + "', which is given too (" + other->mark.str() +
                   ") with another value");
-    } else {
+    } else if (!both || typed(alias)) {  // the command line wins over a file
       root_->set(name, value);
       if (typed(alias)) renamed_.insert(name);
     }
