@@ -1,3 +1,5 @@
+#include <atomic>
+
 #include "data/boxes.h"
 #include "data/pixels.h"
 #include "data/read_params.h"
@@ -96,7 +98,7 @@ class DetectionMixup final : public Transform {
   }
 
   Params p_;
-  bool enabled_;
+  std::atomic<bool> enabled_;
 };
 
 }  // namespace

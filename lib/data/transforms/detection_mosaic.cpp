@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <atomic>
 
 #include "data/boxes.h"
 #include "data/pixels.h"
@@ -73,7 +74,7 @@ class DetectionMosaic final : public Transform {
   }
 
   Params p_;
-  bool enabled_;
+  std::atomic<bool> enabled_;
 };
 
 }  // namespace
