@@ -1,8 +1,28 @@
 #include "data/padding.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace sgtrain::data {
+namespace {
+
+/// Mat::setTo copies patterns about; equal bytes can be set in one go.
+void fill(cv::Mat part, const cv::Scalar& color) {
+  if (part.empty()) return;
+  if (part.type() != CV_8UC3 || color[0] != color[1] || color[1] != color[2]) {
+    part.setTo(color);
+    return;
+  }
+  const int value = cv::saturate_cast<uchar>(color[0]);
+  const auto row = static_cast<std::size_t>(3 * part.cols);
+  if (part.isContinuous()) {
+    std::memset(part.data, value, row * static_cast<std::size_t>(part.rows));
+    return;
+  }
+  for (int y = 0; y < part.rows; ++y) std::memset(part.ptr(y), value, row);
+}
+
+}  // namespace
 
 Padding center_padding(cv::Size image, cv::Size target) {
   const int height = std::max(0, target.height - image.height);
@@ -18,11 +38,11 @@ Padding bottom_right_padding(cv::Size image, cv::Size target) {
 void fill_padding(cv::Mat out, const Padding& padding, const cv::Scalar& color) {
   const int inner_end = out.rows - padding.bottom;
   const int right_begin = out.cols - padding.right;
-  if (padding.top > 0) out.rowRange(0, padding.top).setTo(color);
-  if (padding.bottom > 0) out.rowRange(inner_end, out.rows).setTo(color);
-  cv::Mat inner = out.rowRange(padding.top, inner_end);
-  if (padding.left > 0) inner.colRange(0, padding.left).setTo(color);
-  if (padding.right > 0) inner.colRange(right_begin, out.cols).setTo(color);
+  fill(out.rowRange(0, padding.top), color);
+  fill(out.rowRange(inner_end, out.rows), color);
+  const cv::Mat inner = out.rowRange(padding.top, inner_end);
+  fill(inner.colRange(0, padding.left), color);
+  fill(inner.colRange(right_begin, out.cols), color);
 }
 
 void pad_image(const cv::Mat& image, const Padding& padding, const cv::Scalar& color, cv::Mat out) {

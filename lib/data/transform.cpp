@@ -84,14 +84,30 @@ Sample Context::load_other(bool with_objects) {
   }
 }
 
+bool Context::in_slot(const cv::Mat& image) const {
+  return !slot_.empty() && image.data >= slot_.data && image.data < slot_.dataend;
+}
+
 cv::Mat Context::result(cv::Size size) {
-  if (at_last_maker_ && !slot_.empty() && slot_.size() == size) return slot_;
+  const bool free = !slot_.empty() && !(current_ != nullptr && in_slot(*current_));
+  if (free && at_last_maker_ && slot_.size() == size) return slot_;
+  if (free && !at_last_maker_ && last_maker_ != nullptr) {
+    const auto at = last_maker_->place(size);
+    if (at && (cv::Rect(*at, size) & cv::Rect({0, 0}, slot_.size())) == cv::Rect(*at, size)) {
+      return slot_(cv::Rect(*at, size));
+    }
+  }
   return scratch_.image(size);
+}
+
+bool Context::stands(const cv::Mat& image, cv::Size size, cv::Point at) const {
+  return at_last_maker_ && slot_.size() == size && image.step == slot_.step &&
+         image.data == slot_.ptr(at.y, at.x);
 }
 
 void Context::own(cv::Mat& image) {
   const bool alone = image.u != nullptr && image.u->refcount == 1;
-  if (alone || scratch_.owns(image) || (!slot_.empty() && image.data == slot_.data)) return;
+  if (alone || scratch_.owns(image) || in_slot(image)) return;
   cv::Mat copy = scratch_.image(image.size());
   image.copyTo(copy);
   image = copy;
@@ -146,15 +162,26 @@ void Pipeline::apply(Sample& sample, Context& ctx, cv::Mat slot) const {
   const core::StageTimer timer(core::Stage::kAugment);
   ctx.bgr = ctx.starts_bgr_ = starts_bgr_;
   ctx.slot_ = slot;
+  ctx.last_maker_ = last_maker_ > 0 ? transforms_[last_maker_ - 1].transform.get() : nullptr;
   clip_boxes(sample.boxes, sample.image.size());
   for (std::size_t i = 0; i < transforms_.size(); ++i) {
     const Step& step = transforms_[i];
     if (step.folded) continue;
     ctx.normalisation = step.before;
     ctx.at_last_maker_ = i + 1 == last_maker_;
+    ctx.current_ = &sample.image;
+    if (ctx.at_last_maker_ && ctx.in_slot(sample.image)) {
+      const auto at = step.transform->place(sample.image.size());
+      if (!at || !ctx.stands(sample.image, slot.size(), *at)) {
+        cv::Mat copy = ctx.scratch(sample.image.size());
+        sample.image.copyTo(copy);
+        sample.image = copy;
+      }
+    }
     step.transform->apply(sample, ctx);
   }
-  if (!slot.empty() && sample.image.data != slot.data) {
+  ctx.current_ = nullptr;
+  if (!slot.empty() && (sample.image.data != slot.data || sample.image.size() != slot.size())) {
     if (sample.image.size() != slot.size()) {
       throw core::Error("the transforms made an image of " + std::to_string(sample.image.cols) +
                             "x" + std::to_string(sample.image.rows) + " instead of " +

@@ -69,8 +69,14 @@ class Context {
   bool other_is_reversed() const { return bgr != starts_bgr_; }
 
   /// Memory for the result of the current transform. For the last transform that makes an image
-  /// this is the sample's place in the batch.
+  /// this is the sample's place in the batch; for earlier ones it may be the part of that place in
+  /// which the last one would leave an image of this size (Transform::place).
   cv::Mat result(cv::Size size);
+  /// `image` stands at `at` in the sample's place in the batch, which has this size: a transform
+  /// that only pads has nothing to copy.
+  bool stands(const cv::Mat& image, cv::Size size, cv::Point at) const;
+  /// The sample's place in the batch; empty where it has none.
+  cv::Mat batch_place() const { return slot_; }
   /// Makes the pixels of `image` safe to change in place: copies them when a data set may still
   /// need them.
   void own(cv::Mat& image);
@@ -80,9 +86,13 @@ class Context {
 
  private:
   friend class Pipeline;
+  bool in_slot(const cv::Mat& image) const;
+
   Scratch& scratch_;
   const SampleSource* source_;
   cv::Mat slot_;
+  const cv::Mat* current_ = nullptr;  // the sample's image before the current transform
+  const class Transform* last_maker_ = nullptr;
   bool starts_bgr_ = false;
   bool at_last_maker_ = false;
 };
@@ -108,6 +118,9 @@ class Transform {
   virtual bool after_normalisation() const { return false; }
   /// Output size where it does not depend on the input.
   virtual std::optional<cv::Size> fixed_size() const { return std::nullopt; }
+  /// Where an image of this size would stand, unchanged, in an output of fixed_size(): for
+  /// transforms that pad and ask Context::stands before they copy.
+  virtual std::optional<cv::Point> place(cv::Size /*image*/) const { return std::nullopt; }
   /// Does not change the image's size (pixels may change in place).
   virtual bool keeps_size() const { return false; }
   /// Ends mosaic and mixup for the last epochs of a run; called between epochs.

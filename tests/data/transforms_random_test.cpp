@@ -173,6 +173,55 @@ TEST_CASE("results depend on the key only, not on memory or order", "[transforms
   CHECK(different.size() >= 20);  // it does augment
 }
 
+TEST_CASE("images made in their place of the batch equal those made elsewhere", "[transforms]") {
+  const std::pair<std::string, support::Params> affine{"DetectionRandomAffine",
+                                                       {{"degrees", number(0)},
+                                                        {"scales", list_of({0.5, 1.5})},
+                                                        {"shear", number(0)},
+                                                        {"target_size", Tree::null()},
+                                                        {"border_value", number(30)}}};
+  const std::pair<std::string, support::Params> to_size{
+      "DetectionPadToSize",
+      {{"output_size", list_of({64, 64})}, {"pad_value", list_of({1, 2, 3})}}};
+  const std::pair<std::string, support::Params> rescale{"DetectionPaddedRescale",
+                                                        {{"input_dim", list_of({64, 64})}}};
+  const std::pair<std::string, support::Params> crop{"RandomCrop", {{"size", list_of({30, 40})}}};
+  const std::pair<std::string, support::Params> flip{"DetectionHorizontalFlip",
+                                                     {{"prob", real(0.5)}}};
+  const std::pair<std::string, support::Params> mixup{
+      "DetectionMixup", {{"prob", real(0.5)}, {"mixup_scale", list_of({0.5, 1.5})}}};
+  const data::Sample sample = sample_of(noise_image(48, 64), {{1, 2, 50, 31, 3}});
+  const support::MemorySource source(
+      {sample, sample_of(noise_image(30, 20, 4), {{1, 2, 9, 9, 1}})});
+  using List = std::vector<std::pair<std::string, support::Params>>;
+  for (const List& list :
+       {List{affine, flip, mixup, rescale}, List{affine, rescale}, List{affine, mixup, to_size},
+        List{affine, affine, to_size}, List{affine, crop, to_size}, List{affine, crop, rescale},
+        List{crop, flip, to_size}, List{affine, rescale, flip, mixup}, List{to_size, flip},
+        List{rescale}}) {
+    const auto pipeline = make_pipeline(list, true);
+    for (std::uint64_t i = 0; i < 12; ++i) {
+      const data::Sample expected = support::run(pipeline, sample, {i}, &source);
+      cv::Mat batch(3, 64 * 64, CV_8UC3, cv::Scalar::all(77));
+      const cv::Mat slot = batch.row(1).reshape(3, 64);
+      data::Scratch scratch;
+      data::Sample out = sample;
+      out.image = sample.image.clone();
+      data::Context context({i}, scratch, &source);
+      pipeline.apply(out, context, slot);
+      INFO(list.size() << " transforms, the last is " << list.back().first << ", key " << i);
+      REQUIRE(largest_difference(slot, expected.image) == 0);
+      CHECK(out.image.data == slot.data);
+      CHECK(out.boxes == expected.boxes);
+      // Neighbours in the batch are not touched.
+      CHECK(cv::norm(batch.row(0), cv::Mat(1, 4096, CV_8UC3, cv::Scalar::all(77)), cv::NORM_INF) ==
+            0);
+      CHECK(cv::norm(batch.row(2), cv::Mat(1, 4096, CV_8UC3, cv::Scalar::all(77)), cv::NORM_INF) ==
+            0);
+    }
+  }
+}
+
 TEST_CASE("random affine on images that are not square maps boxes exactly", "[transforms]") {
   // Scale 1 and no shift: everything stays where it was.
   const data::Box box{100, 50, 220, 170, 2};

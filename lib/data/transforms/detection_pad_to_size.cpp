@@ -32,14 +32,25 @@ class DetectionPadToSize final : public Transform {
                         "set input_dim of the data set, or add DetectionLongestMaxSize");
     }
     const Padding padding = center_padding(sample.image.size(), size);
-    cv::Mat out = ctx.result(size);
-    pad_image(sample.image, padding, pad_color(p_.pad_value, ctx.bgr), out);
-    sample.image = out;
+    const cv::Scalar color = pad_color(p_.pad_value, ctx.bgr);
+    if (ctx.stands(sample.image, size, {padding.left, padding.top})) {
+      sample.image = ctx.batch_place();
+      fill_padding(sample.image, padding, color);
+    } else {
+      cv::Mat out = ctx.result(size);
+      pad_image(sample.image, padding, color, out);
+      sample.image = out;
+    }
     shift_boxes(sample.boxes, static_cast<float>(padding.left), static_cast<float>(padding.top));
     clip_boxes(sample.boxes, size);
   }
 
   std::optional<cv::Size> fixed_size() const override { return p_.output_size; }
+  std::optional<cv::Point> place(cv::Size image) const override {
+    if (image.width > p_.output_size.width || image.height > p_.output_size.height) return {};
+    const Padding padding = center_padding(image, p_.output_size);
+    return cv::Point(padding.left, padding.top);
+  }
   std::optional<ProcessingList> processing() const override {
     return ProcessingList{processing_entry(
         "DetectionCenterPadding",

@@ -29,18 +29,20 @@ class DetectionPaddedRescale final : public Transform {
   explicit DetectionPaddedRescale(const Params& params) : p_(params) {}
 
   void apply(Sample& sample, Context& ctx) const override {
-    const double scale = std::min(static_cast<double>(p_.input_dim.height) / sample.image.rows,
-                                  static_cast<double>(p_.input_dim.width) / sample.image.cols);
-    const cv::Size inner(std::max(1, static_cast<int>(sample.image.cols * scale)),
-                         std::max(1, static_cast<int>(sample.image.rows * scale)));
-    cv::Mat out = ctx.result(p_.input_dim);
-    resize_linear(sample.image, out(cv::Rect({0, 0}, inner)));
+    const double scale = scale_of(sample.image.size());
+    const cv::Size inner = inner_size(sample.image.size());
+    const bool stands = inner == sample.image.size() && ctx.stands(sample.image, p_.input_dim, {});
+    cv::Mat out = stands ? ctx.batch_place() : ctx.result(p_.input_dim);
+    if (!stands) resize_linear(sample.image, out(cv::Rect({0, 0}, inner)));
     fill_padding(out, bottom_right_padding(inner, p_.input_dim), pad_color(p_.pad_value, ctx.bgr));
     sample.image = out;
     scale_boxes(sample.boxes, static_cast<float>(scale), static_cast<float>(scale));
   }
 
   std::optional<cv::Size> fixed_size() const override { return p_.input_dim; }
+  std::optional<cv::Point> place(cv::Size image) const override {
+    return inner_size(image) == image ? std::optional(cv::Point()) : std::nullopt;
+  }
   std::optional<ProcessingList> processing() const override {
     return ProcessingList{
         processing_entry("DetectionLongestMaxSizeRescale",
@@ -51,6 +53,16 @@ class DetectionPaddedRescale final : public Transform {
   }
 
  private:
+  double scale_of(cv::Size image) const {
+    return std::min(static_cast<double>(p_.input_dim.height) / image.height,
+                    static_cast<double>(p_.input_dim.width) / image.width);
+  }
+  cv::Size inner_size(cv::Size image) const {
+    const double scale = scale_of(image);
+    return {std::max(1, static_cast<int>(image.width * scale)),
+            std::max(1, static_cast<int>(image.height * scale))};
+  }
+
   Params p_;
 };
 
