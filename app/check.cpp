@@ -10,7 +10,8 @@
 namespace sgtrain::app {
 
 void add_check(CLI::App& root, Action& action) {
-  auto* command = root.add_subcommand("check", "All mistakes of a recipe at once, before any data is touched");
+  auto* command =
+      root.add_subcommand("check", "All mistakes of a recipe at once, before any data is touched");
   struct Options {
     RecipeOptions recipe;
     LogOptions log;

@@ -1,6 +1,6 @@
-#include <torch/headeronly/version.h>
 #include <fmt/format.h>
 #include <sys/utsname.h>
+#include <torch/headeronly/version.h>
 
 #include <opencv2/core/version.hpp>
 
@@ -13,7 +13,9 @@
 namespace sgtrain::app {
 namespace {
 
-void row(std::string_view name, const std::string& value) { core::log::result("{:<22}{}\n", name, value); }
+void row(std::string_view name, const std::string& value) {
+  core::log::result("{:<22}{}\n", name, value);
+}
 
 std::string cpu_row() {
   const auto features = tensor::cpu_features();
@@ -39,11 +41,13 @@ int doctor() {
   row("CPU", tensor::describe_device(at::kCPU));
   row("CPU features", cpu_row());
   row("cores usable", std::to_string(tensor::usable_cores()));
-  row("precision auto (CPU)", std::string(tensor::precision_name(tensor::resolve_precision("auto", at::kCPU))));
+  row("precision auto (CPU)",
+      std::string(tensor::precision_name(tensor::resolve_precision("auto", at::kCPU))));
   const int gpus = tensor::gpu_count();
   row("GPUs", gpus > 0 ? std::to_string(gpus) : "none: " + tensor::why_no_gpu());
   for (int i = 0; i < gpus; ++i) {
-    row(fmt::format("  cuda:{}", i), tensor::describe_device(at::Device(at::kCUDA, static_cast<at::DeviceIndex>(i))));
+    row(fmt::format("  cuda:{}", i),
+        tensor::describe_device(at::Device(at::kCUDA, static_cast<at::DeviceIndex>(i))));
   }
   row("free disk here", core::human_bytes(core::free_space(".")));
   return 0;

@@ -10,7 +10,10 @@
 namespace sgtrain::app {
 
 void add_evaluate(CLI::App& root, Action& action) {
-  auto* command = root.add_subcommand("evaluate", "Metrics of a checkpoint, by the code of in-training validation")->alias("val");
+  auto* command =
+      root.add_subcommand("evaluate",
+                          "Metrics of a checkpoint, by the code of in-training validation")
+          ->alias("val");
   struct Options {
     RecipeOptions recipe;
     LogOptions log;
@@ -21,15 +24,20 @@ void add_evaluate(CLI::App& root, Action& action) {
   options->recipe.add_recipe(*command);
   options->recipe.add_device(*command);
   options->log.add(*command);
-  command->add_option("--checkpoint,--weights", options->checkpoint, "File, or a run folder (its best); its own recipe is used when none is given");
+  command->add_option(
+      "--checkpoint,--weights", options->checkpoint,
+      "File, or a run folder (its best); its own recipe is used when none is given");
   command->add_flag("--raw", options->raw, "The trained weights instead of their moving average");
   command->add_option("-o,--output", options->output, "Also write the values as JSON");
   command->callback([options, &action] {
     action = [options] {
       options->log.apply();
       train::EvaluateOptions evaluate{.entry = {.arguments = invocation().arguments, .run_dir = {}},
-                                      .checkpoint = {}, .output = {}, .use_ema = !options->raw};
-      if (!options->checkpoint.empty()) evaluate.checkpoint = predict::checkpoint_file(options->checkpoint);
+                                      .checkpoint = {},
+                                      .output = {},
+                                      .use_ema = !options->raw};
+      if (!options->checkpoint.empty())
+        evaluate.checkpoint = predict::checkpoint_file(options->checkpoint);
       if (!options->output.empty()) evaluate.output = options->output;
       recipe::LoadOptions load = options->recipe.load_options(evaluate.checkpoint);
       return train::evaluate_recipe(load, evaluate);

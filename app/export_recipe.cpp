@@ -7,7 +7,8 @@
 namespace sgtrain::app {
 
 void add_export_recipe(CLI::App& root, Action& action) {
-  auto* command = root.add_subcommand("export-recipe", "Print one flat, resolved YAML; loading it gives the same run");
+  auto* command = root.add_subcommand(
+      "export-recipe", "Print one flat, resolved YAML; loading it gives the same run");
   struct Options {
     RecipeOptions recipe;
     bool allow_missing = false;
@@ -15,7 +16,9 @@ void add_export_recipe(CLI::App& root, Action& action) {
   auto options = std::make_shared<Options>();
   options->recipe.add_recipe(*command);
   options->recipe.add_device(*command);
-  command->add_flag("--allow-missing", options->allow_missing, "Leave mandatory values that nobody gave as ?""??");
+  command->add_flag("--allow-missing", options->allow_missing,
+                    "Leave mandatory values that nobody gave as ?"
+                    "??");
   command->callback([options, &action] {
     action = [options] {
       recipe::LoadOptions load = options->recipe.load_options();

@@ -25,7 +25,8 @@ namespace {
 
 void print_key(const core::KeyDoc& key) {
   std::string line = fmt::format("    {:<30} {:<18}", key.key, key.type);
-  line += key.required ? "required" : "default " + (key.default_value.empty() ? "''" : key.default_value);
+  line += key.required ? "required"
+                       : "default " + (key.default_value.empty() ? "''" : key.default_value);
   if (!key.bounds.empty()) line += ", " + key.bounds;
   if (!key.help.empty()) line += "; " + key.help;
   core::log::result("{}\n", line);
@@ -46,7 +47,8 @@ void print_registry(const Registry& registry, bool brief) {
       continue;
     }
     const std::vector<std::string> aliases(entry->names.begin() + 1, entry->names.end());
-    core::log::result("{}{}  ({}:{})\n", name, aliases.empty() ? "" : " [also " + core::join(aliases) + "]",
+    core::log::result("{}{}  ({}:{})\n", name,
+                      aliases.empty() ? "" : " [also " + core::join(aliases) + "]",
                       source_of(entry->file), entry->line);
     for (const core::KeyDoc& key : Registry::describe(*entry)) print_key(key);
   }
@@ -75,11 +77,13 @@ const std::vector<Kind>& kinds() {
       {"datasets", [](bool b) { print_registry(data::Dataset::registry(), b); }},
       {"transforms", [](bool b) { print_registry(data::Transform::registry(), b); }},
       {"processings", [](bool b) { print_registry(data::Processing::registry(), b); }},
-      {"postprocessing", [](bool b) { print_registry(postprocess::DetectionPostprocess::registry(), b); }},
+      {"postprocessing",
+       [](bool b) { print_registry(postprocess::DetectionPostprocess::registry(), b); }},
       {"callbacks", [](bool b) { print_registry(train::Callback::registry(), b); }},
       {"loggers", [](bool b) { print_registry(loggers::Logger::registry(), b); }},
       {"training-params", [](bool) { print_training_params(); }},
-      {"recipes", [](bool) {
+      {"recipes",
+       [](bool) {
          for (const auto& name : recipe::list_recipes()) core::log::result("{}\n", name);
        }},
   };
@@ -89,7 +93,8 @@ const std::vector<Kind>& kinds() {
 }  // namespace
 
 void add_list(CLI::App& root, Action& action) {
-  auto* command = root.add_subcommand("list", "What there is, with parameters, defaults and source file");
+  auto* command =
+      root.add_subcommand("list", "What there is, with parameters, defaults and source file");
   struct Options {
     std::string kind;
     bool brief = false;
@@ -108,8 +113,9 @@ void add_list(CLI::App& root, Action& action) {
           return 0;
         }
       }
-      throw core::InputError("unknown kind '" + options->kind + "'" + core::did_you_mean(options->kind, names),
-                             "list", "choose one of: " + core::join(names));
+      throw core::InputError(
+          "unknown kind '" + options->kind + "'" + core::did_you_mean(options->kind, names), "list",
+          "choose one of: " + core::join(names));
     };
   });
 }

@@ -36,11 +36,12 @@ std::vector<std::string> arguments_of(int argc, char** argv, const CLI::App& roo
   std::transform(words.begin(), words.end(), words.begin(), canonical_option);
   if (words.empty()) return words;
   static const std::vector<std::string> kRootFlags{"-h", "--help", "--version", "--help-all"};
-  const bool is_flag = std::find(kRootFlags.begin(), kRootFlags.end(), words.front()) != kRootFlags.end();
+  const bool is_flag =
+      std::find(kRootFlags.begin(), kRootFlags.end(), words.front()) != kRootFlags.end();
   const auto commands = root.get_subcommands([](const CLI::App*) { return true; });
-  const bool is_command = std::any_of(commands.begin(), commands.end(), [&](const CLI::App* command) {
-    return command->check_name(words.front());
-  });
+  const bool is_command =
+      std::any_of(commands.begin(), commands.end(),
+                  [&](const CLI::App* command) { return command->check_name(words.front()); });
   // Bare words and options belong to `train`, the command that gave the program its name.
   if (!is_flag && !is_command) words.insert(words.begin(), "train");
   return words;
@@ -51,7 +52,8 @@ int run(int argc, char** argv) {
   root.set_version_flag("--version", SGTRAIN_VERSION);
   root.require_subcommand(0, 1);
   root.footer(
-      "Exit codes: 0 done, 1 failed at run time, 2 wrong input, 3 done but some inputs were skipped,\n"
+      "Exit codes: 0 done, 1 failed at run time, 2 wrong input, 3 done but some inputs were "
+      "skipped,\n"
       "128+n ended by signal n after saving.");
   Action action;
   add_train(root, action);
@@ -89,7 +91,9 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-const Invocation& invocation() { return mutable_invocation(); }
+const Invocation& invocation() {
+  return mutable_invocation();
+}
 
 }  // namespace sgtrain::app
 
@@ -103,7 +107,8 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     // Only first lines: LibTorch appends a C++ stack that helps nobody at the command line.
     const std::string text = error.what();
-    std::fprintf(stderr, "sgtrain: %s\n", text.substr(0, text.find("\nException raised from")).c_str());
+    std::fprintf(stderr, "sgtrain: %s\n",
+                 text.substr(0, text.find("\nException raised from")).c_str());
     return static_cast<int>(ExitCode::kFailed);
   }
 }

@@ -23,12 +23,13 @@ namespace {
 
 struct Options {
   LogOptions log;
-  std::string checkpoint, model, device = "auto", precision, output = "predictions", json, coco, coco_annotations;
+  std::string checkpoint, model, device = "auto", precision, output = "predictions", json, coco,
+                                 coco_annotations;
   std::vector<std::string> inputs, classes;
   int num_classes = 0, imgsz = 0, batch_size = 8, max_predictions = 0, limit = 0;
   double conf = -1, iou = -1;
-  bool class_agnostic = false, recursive = false, grid = false, no_fuse = false, skip_resizing = false,
-       no_images = false, no_confidence = false;
+  bool class_agnostic = false, recursive = false, grid = false, no_fuse = false,
+       skip_resizing = false, no_images = false, no_confidence = false;
 };
 
 predict::ModelRequest request_of(const Options& o) {
@@ -51,14 +52,16 @@ std::set<int> wanted_classes(const Options& o, const std::vector<std::string>& n
   for (const std::string& word : o.classes) {
     for (const std::string& item : core::split(word, ',')) {
       const auto found = std::find(names.begin(), names.end(), item);
-      const bool number = !item.empty() && item.size() < 7 && item.find_first_not_of("0123456789") == std::string::npos;
+      const bool number = !item.empty() && item.size() < 7 &&
+                          item.find_first_not_of("0123456789") == std::string::npos;
       if (found != names.end()) {
         wanted.insert(static_cast<int>(found - names.begin()));
       } else if (number && static_cast<std::size_t>(std::stoi(item)) < names.size()) {
         wanted.insert(std::stoi(item));
       } else {
-        throw core::InputError("no class is called '" + item + "'" + core::did_you_mean(item, names), "--classes",
-                               "classes: " + core::join(names));
+        throw core::InputError(
+            "no class is called '" + item + "'" + core::did_you_mean(item, names), "--classes",
+            "classes: " + core::join(names));
       }
     }
   }
@@ -73,21 +76,27 @@ void keep_classes(predict::Prediction& prediction, const std::set<int>& wanted) 
 
 class Writer {
  public:
-  Writer(const Options& options, const std::vector<std::string>& names) : o_(options), names_(names) {}
+  Writer(const Options& options, const std::vector<std::string>& names)
+      : o_(options), names_(names) {}
 
   void add(predict::Result result, const cv::Mat& rgb) {
-    const image::DrawOptions draw{.thickness = 0, .show_confidence = !o_.no_confidence, .alpha = 0.75};
+    const image::DrawOptions draw{
+        .thickness = 0, .show_confidence = !o_.no_confidence, .alpha = 0.75};
     if (o_.grid) {
-      cells_.push_back(result.prediction.classes.empty() ? predict::draw(rgb, result.prediction, names_, draw) : rgb.clone());
+      cells_.push_back(result.prediction.classes.empty()
+                           ? predict::draw(rgb, result.prediction, names_, draw)
+                           : rgb.clone());
       captions_.push_back(predict::caption(result.prediction, names_));
     } else if (!o_.no_images) {
-      image::write_file(std::filesystem::path(o_.output) / free_name(result.file), predict::draw(rgb, result.prediction, names_, draw));
+      image::write_file(std::filesystem::path(o_.output) / free_name(result.file),
+                        predict::draw(rgb, result.prediction, names_, draw));
     }
     results_.push_back(std::move(result));
   }
 
   void finish() {
-    if (o_.grid && !cells_.empty()) image::write_file(o_.output, image::image_grid(cells_, captions_));
+    if (o_.grid && !cells_.empty())
+      image::write_file(o_.output, image::image_grid(cells_, captions_));
     if (!o_.json.empty()) {
       predict::write_json(o_.json, results_, names_);
     } else if (!o_.grid) {
@@ -95,7 +104,8 @@ class Writer {
     }
     if (!o_.coco.empty()) {
       std::vector<std::int64_t> categories;
-      if (!o_.coco_annotations.empty()) categories = predict::apply_coco_ids(o_.coco_annotations, names_, results_);
+      if (!o_.coco_annotations.empty())
+        categories = predict::apply_coco_ids(o_.coco_annotations, names_, results_);
       predict::write_coco(o_.coco, results_, categories);
     }
   }
@@ -105,7 +115,8 @@ class Writer {
   std::string free_name(const std::filesystem::path& file) {
     const std::string suffix = core::lower(file.extension().string()) == ".png" ? ".png" : ".jpg";
     std::string name = file.stem().string() + suffix;
-    for (int i = 2; !used_.insert(name).second; ++i) name = file.stem().string() + "_" + std::to_string(i) + suffix;
+    for (int i = 2; !used_.insert(name).second; ++i)
+      name = file.stem().string() + "_" + std::to_string(i) + suffix;
     return name;
   }
 
@@ -123,10 +134,13 @@ int run(const Options& o) {
   tensor::set_threads(0);
   const at::Device device = tensor::resolve_device(o.device).front();
   predict::LoadedModel loaded = predict::load_model(request_of(o));
-  const std::string precision = !o.precision.empty() ? o.precision : loaded.precision.empty() ? "fp32" : loaded.precision;
-  predict::Predictor predictor(std::move(loaded), {.device = device,
-                                                   .precision = tensor::resolve_precision(precision, device),
-                                                   .fuse = !o.no_fuse});
+  const std::string precision = !o.precision.empty()       ? o.precision
+                                : loaded.precision.empty() ? "fp32"
+                                                           : loaded.precision;
+  predict::Predictor predictor(std::move(loaded),
+                               {.device = device,
+                                .precision = tensor::resolve_precision(precision, device),
+                                .fuse = !o.no_fuse});
   const auto& names = predictor.loaded().class_names;
   const std::set<int> wanted = wanted_classes(o, names);
   Writer writer(o, names);
@@ -135,7 +149,8 @@ int run(const Options& o) {
   while (done + skipped < source->size()) {
     core::signals::throw_if_stopped("prediction was interrupted");
     std::vector<predict::Picture> batch;
-    while (static_cast<int>(batch.size()) < o.batch_size && done + skipped + static_cast<std::int64_t>(batch.size()) < source->size()) {
+    while (static_cast<int>(batch.size()) < o.batch_size &&
+           done + skipped + static_cast<std::int64_t>(batch.size()) < source->size()) {
       try {
         batch.push_back(source->next());
       } catch (const core::Error& error) {
@@ -148,45 +163,68 @@ int run(const Options& o) {
     auto predictions = predictor(images);
     for (std::size_t i = 0; i < batch.size(); ++i) {
       keep_classes(predictions[i], wanted);
-      writer.add({.file = batch[i].file, .image_id = done, .prediction = std::move(predictions[i])}, images[i]);
+      writer.add({.file = batch[i].file, .image_id = done, .prediction = std::move(predictions[i])},
+                 images[i]);
       ++done;
     }
     progress.update(fmt::format("{}/{}", done + skipped, source->size()));
   }
   writer.finish();
   progress.finish();
-  core::log::result("{} images predicted{} -> {}\n", done, skipped > 0 ? fmt::format(", {} skipped", skipped) : "", o.output);
+  core::log::result("{} images predicted{} -> {}\n", done,
+                    skipped > 0 ? fmt::format(", {} skipped", skipped) : "", o.output);
   return static_cast<int>(skipped > 0 ? core::ExitCode::kSomeSkipped : core::ExitCode::kDone);
 }
 
 }  // namespace
 
 void add_predict(CLI::App& root, Action& action) {
-  auto* command = root.add_subcommand("predict", "Images to pictures with boxes or labels, JSON, COCO results");
+  auto* command =
+      root.add_subcommand("predict", "Images to pictures with boxes or labels, JSON, COCO results");
   auto o = std::make_shared<Options>();
-  command->add_option("--checkpoint,--weights", o->checkpoint, "A .pth or .safetensors file, or a run folder (its best)")->required();
-  command->add_option("inputs", o->inputs, "Files, folders, globs; also an IDX image file (MNIST family)")->required();
+  command
+      ->add_option("--checkpoint,--weights", o->checkpoint,
+                   "A .pth or .safetensors file, or a run folder (its best)")
+      ->required();
+  command
+      ->add_option("inputs", o->inputs,
+                   "Files, folders, globs; also an IDX image file (MNIST family)")
+      ->required();
   command->add_option("-o,--output,--save", o->output, "Folder written (with --grid: the picture)");
-  command->add_option("--conf", o->conf, "Confidence threshold (default: the checkpoint's)")->check(CLI::Range(0.0, 1.0));
-  command->add_option("--iou", o->iou, "IoU threshold of NMS (default: the checkpoint's)")->check(CLI::Range(0.0, 1.0));
-  command->add_option("--max-predictions,--max-det", o->max_predictions, "Most boxes per image")->check(CLI::PositiveNumber);
-  command->add_flag("--class-agnostic-nms,--agnostic-nms", o->class_agnostic, "NMS over all classes together");
-  command->add_option("--classes", o->classes, "Only these classes (names or numbers, comma separated)");
-  command->add_option("--json", o->json, "Where the JSON goes (default: predictions.json in the folder)");
+  command->add_option("--conf", o->conf, "Confidence threshold (default: the checkpoint's)")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_option("--iou", o->iou, "IoU threshold of NMS (default: the checkpoint's)")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_option("--max-predictions,--max-det", o->max_predictions, "Most boxes per image")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--class-agnostic-nms,--agnostic-nms", o->class_agnostic,
+                    "NMS over all classes together");
+  command->add_option("--classes", o->classes,
+                      "Only these classes (names or numbers, comma separated)");
+  command->add_option("--json", o->json,
+                      "Where the JSON goes (default: predictions.json in the folder)");
   command->add_option("--coco", o->coco, "Also write COCO results to this file");
-  command->add_option("--coco-annotations", o->coco_annotations, "COCO ground truth that gives image and category ids");
+  command->add_option("--coco-annotations", o->coco_annotations,
+                      "COCO ground truth that gives image and category ids");
   command->add_flag("--grid", o->grid, "One picture with all images instead of a folder");
   command->add_flag("--no-images", o->no_images, "Write no pictures");
   command->add_flag("--no-confidence", o->no_confidence, "Draw names without confidences");
   command->add_option("--limit", o->limit, "Only the first N images")->check(CLI::PositiveNumber);
   command->add_flag("--recursive", o->recursive, "Also look into sub-folders");
-  command->add_option("--batch-size,--batch", o->batch_size, "Images per forward")->check(CLI::Range(1, 4096));
+  command->add_option("--batch-size,--batch", o->batch_size, "Images per forward")
+      ->check(CLI::Range(1, 4096));
   command->add_option("--model", o->model, "Architecture, for files that do not name it");
-  command->add_option("--num-classes", o->num_classes, "Classes of the head, for files that do not say")->check(CLI::PositiveNumber);
-  command->add_option("--imgsz", o->imgsz, "Square input size, for files that do not say")->check(CLI::PositiveNumber);
-  command->add_flag("--skip-image-resizing", o->skip_resizing, "Images keep their size (padded to what the network needs)");
+  command
+      ->add_option("--num-classes", o->num_classes,
+                   "Classes of the head, for files that do not say")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--imgsz", o->imgsz, "Square input size, for files that do not say")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--skip-image-resizing", o->skip_resizing,
+                    "Images keep their size (padded to what the network needs)");
   command->add_option("--device", o->device, "cpu, cuda, cuda:1");
-  command->add_option("--precision", o->precision, "auto, fp32, bf16, fp16 (default: that of training, else fp32)");
+  command->add_option("--precision", o->precision,
+                      "auto, fp32, bf16, fp16 (default: that of training, else fp32)");
   command->add_flag("--no-fuse", o->no_fuse, "Do not fold blocks before inference");
   o->log.add(*command);
   command->callback([o, &action] {

@@ -13,20 +13,31 @@ bool is_override(const std::string& word) {
 }  // namespace
 
 void RecipeOptions::add_recipe(CLI::App& command) {
-  command.add_option("-r,--recipe,--config-name,--cn", recipe_, "Recipe: a path, or a shipped name with or without .yaml");
-  command.add_option("--config-dir,--cd,--config-path", config_dirs_, "Own recipe folder, searched first");
-  command.add_option("words", words_, "RECIPE (when --recipe is not given) and key=value overrides");
+  command.add_option("-r,--recipe,--config-name,--cn", recipe_,
+                     "Recipe: a path, or a shipped name with or without .yaml");
+  command.add_option("--config-dir,--cd,--config-path", config_dirs_,
+                     "Own recipe folder, searched first");
+  command.add_option("words", words_,
+                     "RECIPE (when --recipe is not given) and key=value overrides");
 }
 
 void RecipeOptions::add_device(CLI::App& command) {
-  command.add_option("--gpus,--nproc-per-node,--devices", gpus_, "Number of GPUs, one process each, or 'all'");
-  command.add_option("--device", device_, "cpu, cuda, cuda:1 or a list of GPU ids such as 0,2,3 (one process each)");
-  command.add_option("--processes", processes_, "With --device cpu: so many processes over Gloo")->check(CLI::Range(1, 1024));
-  command.add_option("--precision,--amp", precision_, "auto (what the device does fast), fp32, bf16 or fp16");
-  command.add_option("--dist-timeout", dist_timeout_, "Seconds after which a stalled process ends the run")->check(CLI::PositiveNumber);
+  command.add_option("--gpus,--nproc-per-node,--devices", gpus_,
+                     "Number of GPUs, one process each, or 'all'");
+  command.add_option("--device", device_,
+                     "cpu, cuda, cuda:1 or a list of GPU ids such as 0,2,3 (one process each)");
+  command.add_option("--processes", processes_, "With --device cpu: so many processes over Gloo")
+      ->check(CLI::Range(1, 1024));
+  command.add_option("--precision,--amp", precision_,
+                     "auto (what the device does fast), fp32, bf16 or fp16");
+  command
+      .add_option("--dist-timeout", dist_timeout_,
+                  "Seconds after which a stalled process ends the run")
+      ->check(CLI::PositiveNumber);
 }
 
-recipe::LoadOptions RecipeOptions::load_options(const std::optional<std::filesystem::path>& checkpoint) const {
+recipe::LoadOptions RecipeOptions::load_options(
+    const std::optional<std::filesystem::path>& checkpoint) const {
   recipe::LoadOptions options;
   options.recipe = recipe_;
   for (const std::string& word : words_) {
@@ -35,8 +46,10 @@ recipe::LoadOptions RecipeOptions::load_options(const std::optional<std::filesys
     } else if (options.recipe.empty()) {
       options.recipe = word;
     } else {
-      throw core::InputError("'" + word + "' is neither an override (key=value) nor the only recipe (it is '" +
-                             options.recipe + "')", "command line", "write overrides as key=value");
+      throw core::InputError(
+          "'" + word + "' is neither an override (key=value) nor the only recipe (it is '" +
+              options.recipe + "')",
+          "command line", "write overrides as key=value");
     }
   }
   if (options.recipe.empty() && checkpoint) {
@@ -44,11 +57,13 @@ recipe::LoadOptions RecipeOptions::load_options(const std::optional<std::filesys
     if (std::filesystem::exists(beside)) options.recipe = beside.string();
   }
   if (options.recipe.empty()) {
-    throw core::InputError("no recipe given", "command line",
-                           "sgtrain --recipe NAME_OR_PATH; `sgtrain list recipes` shows the shipped ones");
+    throw core::InputError(
+        "no recipe given", "command line",
+        "sgtrain --recipe NAME_OR_PATH; `sgtrain list recipes` shows the shipped ones");
   }
   for (const std::string& dir : config_dirs_) options.config_dirs.emplace_back(dir);
-  for (std::string& flag : device_overrides().overrides) options.overrides.push_back(std::move(flag));
+  for (std::string& flag : device_overrides().overrides)
+    options.overrides.push_back(std::move(flag));
   return options;
 }
 

@@ -21,7 +21,8 @@ class RecipeOptions {
 
   /// @param checkpoint its run folder's recipe is used when none is named
   /// @throws core::InputError when there is no recipe
-  recipe::LoadOptions load_options(const std::optional<std::filesystem::path>& checkpoint = {}) const;
+  recipe::LoadOptions load_options(
+      const std::optional<std::filesystem::path>& checkpoint = {}) const;
   /// The overrides that the device flags stand for, without a recipe.
   recipe::LoadOptions device_overrides() const;
 

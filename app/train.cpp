@@ -1,11 +1,11 @@
 #include <memory>
 
 #include "command.h"
+#include "core/error.h"
 #include "log_options.h"
 #include "recipe_options.h"
 #include "train/entry.h"
 #include "train/run_dir.h"
-#include "core/error.h"
 
 namespace sgtrain::app {
 namespace {
@@ -27,11 +27,13 @@ std::filesystem::path run_to_resume(const std::string& name) {
   if (name != "last") {
     if (std::filesystem::exists(std::filesystem::path(name) / "recipe.resolved.yaml")) return name;
     throw core::InputError("this is no run folder (it has no recipe.resolved.yaml)",
-                           std::filesystem::absolute(name).string(), "name a folder RUN_…, or `last`");
+                           std::filesystem::absolute(name).string(),
+                           "name a folder RUN_…, or `last`");
   }
   const auto latest = train::latest_run_anywhere("checkpoints", "ckpt_latest.pth");
   if (!latest) {
-    throw core::InputError("no run with a checkpoint", std::filesystem::absolute("checkpoints").string(),
+    throw core::InputError("no run with a checkpoint",
+                           std::filesystem::absolute("checkpoints").string(),
                            "name the run folder: sgtrain resume RUN_DIR");
   }
   return *latest;
@@ -41,12 +43,14 @@ std::filesystem::path run_to_resume(const std::string& name) {
 
 void add_train(CLI::App& root, Action& action) {
   auto* command = root.add_subcommand(
-      "train", "Train from a recipe; the word `train` may be left out: sgtrain --recipe R [key=value ...]");
+      "train",
+      "Train from a recipe; the word `train` may be left out: sgtrain --recipe R [key=value ...]");
   auto options = std::make_shared<Options>();
   options->recipe.add_recipe(*command);
   options->recipe.add_device(*command);
   options->log.add(*command);
-  command->add_option("--run-dir", options->run_dir, "Use this run folder; one that holds a checkpoint is resumed");
+  command->add_option("--run-dir", options->run_dir,
+                      "Use this run folder; one that holds a checkpoint is resumed");
   command->callback([options, &action] {
     action = [options] {
       options->log.apply();
@@ -56,7 +60,8 @@ void add_train(CLI::App& root, Action& action) {
 }
 
 void add_resume(CLI::App& root, Action& action) {
-  auto* command = root.add_subcommand("resume", "Go on exactly where a run stopped; overrides such as epochs=150 may follow");
+  auto* command = root.add_subcommand(
+      "resume", "Go on exactly where a run stopped; overrides such as epochs=150 may follow");
   struct Resume {
     Options common;
     std::string run;
@@ -73,7 +78,8 @@ void add_resume(CLI::App& root, Action& action) {
       const auto dir = run_to_resume(options->run);
       recipe::LoadOptions load = options->common.recipe.device_overrides();
       load.recipe = (dir / "recipe.resolved.yaml").string();
-      load.overrides.insert(load.overrides.begin(), options->overrides.begin(), options->overrides.end());
+      load.overrides.insert(load.overrides.begin(), options->overrides.begin(),
+                            options->overrides.end());
       train::EntryOptions entry{.arguments = invocation().arguments, .run_dir = dir};
       return train::train_recipe(load, entry);
     };

@@ -34,7 +34,8 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-/// The user's input (recipe, file, option) is wrong: exit code 2, found before any long work starts.
+/// The user's input (recipe, file, option) is wrong: exit code 2, found before any long work
+/// starts.
 class InputError final : public Error {
  public:
   explicit InputError(std::string_view what, std::string_view where = {}, std::string_view fix = {})

@@ -18,14 +18,22 @@ std::string Mark::str() const {
 
 std::string_view kind_name(Tree::Kind kind) {
   switch (kind) {
-    case Tree::Kind::kNull: return "nothing";
-    case Tree::Kind::kBool: return "a boolean";
-    case Tree::Kind::kInt: return "an integer";
-    case Tree::Kind::kFloat: return "a number";
-    case Tree::Kind::kString: return "a text";
-    case Tree::Kind::kList: return "a list";
-    case Tree::Kind::kMap: return "a map";
-    case Tree::Kind::kMissing: return "???";
+    case Tree::Kind::kNull:
+      return "nothing";
+    case Tree::Kind::kBool:
+      return "a boolean";
+    case Tree::Kind::kInt:
+      return "an integer";
+    case Tree::Kind::kFloat:
+      return "a number";
+    case Tree::Kind::kString:
+      return "a text";
+    case Tree::Kind::kList:
+      return "a list";
+    case Tree::Kind::kMap:
+      return "a map";
+    case Tree::Kind::kMissing:
+      return "???";
   }
   return "?";
 }
@@ -47,9 +55,15 @@ std::string number_text(double value) {
 }
 }  // namespace
 
-TreePtr Tree::null(Mark mark) { return make(Kind::kNull, std::move(mark)); }
-TreePtr Tree::make_list(Mark mark) { return make(Kind::kList, std::move(mark)); }
-TreePtr Tree::make_map(Mark mark) { return make(Kind::kMap, std::move(mark)); }
+TreePtr Tree::null(Mark mark) {
+  return make(Kind::kNull, std::move(mark));
+}
+TreePtr Tree::make_list(Mark mark) {
+  return make(Kind::kList, std::move(mark));
+}
+TreePtr Tree::make_map(Mark mark) {
+  return make(Kind::kMap, std::move(mark));
+}
 TreePtr Tree::of(bool value, Mark mark) {
   auto tree = make(Kind::kBool, std::move(mark));
   tree->boolean = value;
@@ -73,7 +87,9 @@ TreePtr Tree::of(std::string value, Mark mark) {
   tree->text = std::move(value);
   return tree;
 }
-TreePtr Tree::of(const char* value, Mark mark) { return of(std::string(value), std::move(mark)); }
+TreePtr Tree::of(const char* value, Mark mark) {
+  return of(std::string(value), std::move(mark));
+}
 
 TreePtr Tree::find(std::string_view key) const {
   for (const auto& [name, value] : map) {
@@ -91,7 +107,8 @@ TreePtr Tree::find_path(std::string_view dotted) const {
     } else if (here->is_list()) {
       std::size_t index = 0;
       const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), index);
-      const bool valid = error == std::errc{} && end == part.data() + part.size() && index < here->list.size();
+      const bool valid =
+          error == std::errc{} && end == part.data() + part.size() && index < here->list.size();
       found = valid ? here->list[index] : nullptr;
     } else {
       return nullptr;
@@ -129,11 +146,16 @@ bool equal(const Tree& a, const Tree& b) {
   if (a.kind != b.kind) return false;
   switch (a.kind) {
     case Tree::Kind::kNull:
-    case Tree::Kind::kMissing: return true;
-    case Tree::Kind::kBool: return a.boolean == b.boolean;
-    case Tree::Kind::kInt: return a.integer == b.integer;
-    case Tree::Kind::kFloat: return a.real == b.real || (std::isnan(a.real) && std::isnan(b.real));
-    case Tree::Kind::kString: return a.text == b.text;
+    case Tree::Kind::kMissing:
+      return true;
+    case Tree::Kind::kBool:
+      return a.boolean == b.boolean;
+    case Tree::Kind::kInt:
+      return a.integer == b.integer;
+    case Tree::Kind::kFloat:
+      return a.real == b.real || (std::isnan(a.real) && std::isnan(b.real));
+    case Tree::Kind::kString:
+      return a.text == b.text;
     case Tree::Kind::kList:
       return std::equal(a.list.begin(), a.list.end(), b.list.begin(), b.list.end(),
                         [](const TreePtr& x, const TreePtr& y) { return equal(*x, *y); });
@@ -197,11 +219,16 @@ struct IsVector<std::vector<T>> : std::true_type {};
 
 template <class T>
 std::string type_name() {
-  if constexpr (std::is_same_v<T, bool>) return "boolean";
-  else if constexpr (std::is_integral_v<T>) return "integer";
-  else if constexpr (std::is_floating_point_v<T>) return "number";
-  else if constexpr (IsVector<T>::value) return "list of " + type_name<typename T::value_type>();
-  else return "text";
+  if constexpr (std::is_same_v<T, bool>)
+    return "boolean";
+  else if constexpr (std::is_integral_v<T>)
+    return "integer";
+  else if constexpr (std::is_floating_point_v<T>)
+    return "number";
+  else if constexpr (IsVector<T>::value)
+    return "list of " + type_name<typename T::value_type>();
+  else
+    return "text";
 }
 
 std::optional<double> number_of(const Tree& tree) {
@@ -220,11 +247,13 @@ template <class T>
 std::optional<T> convert(const Tree& tree) {
   if constexpr (std::is_same_v<T, bool>) {
     if (tree.kind == Tree::Kind::kBool) return tree.boolean;
-    if (tree.kind == Tree::Kind::kInt && (tree.integer == 0 || tree.integer == 1)) return tree.integer == 1;
+    if (tree.kind == Tree::Kind::kInt && (tree.integer == 0 || tree.integer == 1))
+      return tree.integer == 1;
     return std::nullopt;
   } else if constexpr (std::is_integral_v<T>) {
     if (tree.kind == Tree::Kind::kInt) {
-      if (tree.integer < std::numeric_limits<T>::min() || tree.integer > std::numeric_limits<T>::max()) {
+      if (tree.integer < std::numeric_limits<T>::min() ||
+          tree.integer > std::numeric_limits<T>::max()) {
         return std::nullopt;
       }
       return static_cast<T>(tree.integer);
@@ -246,23 +275,28 @@ std::optional<T> convert(const Tree& tree) {
     }
     return out;
   } else {
-    if (tree.is_scalar() && tree.kind != Tree::Kind::kNull && tree.kind != Tree::Kind::kMissing) return tree.text;
+    if (tree.is_scalar() && tree.kind != Tree::Kind::kNull && tree.kind != Tree::Kind::kMissing)
+      return tree.text;
     return std::nullopt;
   }
 }
 
 template <class T>
 std::string show(const T& value) {
-  if constexpr (std::is_same_v<T, bool>) return value ? "true" : "false";
-  else if constexpr (std::is_integral_v<T>) return std::to_string(value);
-  else if constexpr (std::is_floating_point_v<T>) return number_text(value);
+  if constexpr (std::is_same_v<T, bool>)
+    return value ? "true" : "false";
+  else if constexpr (std::is_integral_v<T>)
+    return std::to_string(value);
+  else if constexpr (std::is_floating_point_v<T>)
+    return number_text(value);
   else if constexpr (IsVector<T>::value) {
     std::string out = "[";
     for (std::size_t i = 0; i < value.size(); ++i) {
       out += (i > 0 ? ", " : "") + show(static_cast<typename T::value_type>(value[i]));
     }
     return out + "]";
-  } else return "'" + value + "'";
+  } else
+    return "'" + value + "'";
 }
 
 std::string found_text(const Tree& tree) {
@@ -286,7 +320,9 @@ bool holds_unresolved(const Tree& tree) {
 }
 
 /// The mistake nearly every newcomer makes: `key=` or a trailing blank inside the key.
-bool blank_in_key(std::string_view key) { return trim(key) != key; }
+bool blank_in_key(std::string_view key) {
+  return trim(key) != key;
+}
 
 }  // namespace
 
@@ -297,7 +333,9 @@ Node::Node(TreePtr tree, std::shared_ptr<Problems> problems, std::string path)
   tree_->was_read = true;
 }
 
-Node Node::empty() { return {Tree::make_map(), std::make_shared<Problems>()}; }
+Node Node::empty() {
+  return {Tree::make_map(), std::make_shared<Problems>()};
+}
 
 Node Node::describe(std::shared_ptr<std::vector<std::unique_ptr<KeyDoc>>> docs) {
   Node node = empty();
@@ -305,7 +343,9 @@ Node Node::describe(std::shared_ptr<std::vector<std::unique_ptr<KeyDoc>>> docs) 
   return node;
 }
 
-bool Node::is_number() const { return number_of(*tree_).has_value(); }
+bool Node::is_number() const {
+  return number_of(*tree_).has_value();
+}
 
 std::string Node::sub_path(std::string_view key) const {
   const std::string canonical(key.substr(0, key.find('|')));
@@ -322,7 +362,8 @@ TreePtr Node::lookup(std::string_view key) const {
     }
     TreePtr value = tree_->find(name);
     if (!value) continue;
-    if (found && !(found->kind == Tree::Kind::kNull) && value->kind != Tree::Kind::kNull && !value->was_read) {
+    if (found && !(found->kind == Tree::Kind::kNull) && value->kind != Tree::Kind::kNull &&
+        !value->was_read) {
       problems_->add(value->mark.str(), sub_path(name),
                      "given twice: '" + name + "' is another name of '" + first + "'");
       value->was_read = true;
@@ -349,7 +390,9 @@ Node Node::child(std::string_view key) {
   return node;
 }
 
-std::size_t Node::size() const { return tree_->is_list() ? tree_->list.size() : tree_->map.size(); }
+std::size_t Node::size() const {
+  return tree_->is_list() ? tree_->list.size() : tree_->map.size();
+}
 
 Node Node::item(std::size_t index) {
   Node node(tree_->list.at(index), problems_, path_ + "." + std::to_string(index));
@@ -363,7 +406,8 @@ std::vector<std::string> Node::keys() const {
   return out;
 }
 
-KeyDoc* Node::document(std::string_view key, std::string type, std::string fallback, bool required) {
+KeyDoc* Node::document(std::string_view key, std::string type, std::string fallback,
+                       bool required) {
   if (!docs_) return nullptr;
   auto doc = std::make_unique<KeyDoc>();
   doc->key = std::string(key.substr(0, key.find('|')));
@@ -418,7 +462,8 @@ Value<T> Node::get_or(std::string_view key, T fallback) {
   const bool reported = holds_unresolved(*lookup(key));
   const std::size_t before = problems_->items().size();
   T value = child(key).template as<T>();
-  if (reported || problems_->items().size() != before) return Value<T>(std::move(fallback), nullptr, std::string(key), doc);
+  if (reported || problems_->items().size() != before)
+    return Value<T>(std::move(fallback), nullptr, std::string(key), doc);
   return Value<T>(std::move(value), this, std::string(key), doc);
 }
 
@@ -456,7 +501,8 @@ Component Node::as_component() {
   } else {
     std::string hint;
     if (is_map() && tree_->map.size() > 1 && tree_->map.front().second->kind == Tree::Kind::kNull) {
-      hint = "; are its parameters indented too little? Write:\n      - " + tree_->map.front().first + ":";
+      hint = "; are its parameters indented too little? Write:\n      - " +
+             tree_->map.front().first + ":";
       for (std::size_t i = 1; i < tree_->map.size(); ++i) {
         hint += "\n          " + tree_->map[i].first + ": " + tree_->map[i].second->text;
       }
@@ -494,9 +540,13 @@ std::vector<Component> Node::components(std::string_view key) {
   return out;
 }
 
-void Node::read_all() { mark_all_read(*tree_); }
+void Node::read_all() {
+  mark_all_read(*tree_);
+}
 
-void Node::problem(std::string text) { problems_->add(where(), path_, std::move(text)); }
+void Node::problem(std::string text) {
+  problems_->add(where(), path_, std::move(text));
+}
 
 void Node::problem(std::string_view key, std::string text) {
   const TreePtr value = lookup(key);
@@ -508,7 +558,8 @@ void Node::report_unread() {
     const std::string path = path_.empty() ? key : path_ + "." + key;
     if (!value->was_read) {
       const std::string blank = blank_in_key(key) ? " (the key has a blank at its border)" : "";
-      problems_->add(value->mark.str(), path, "unknown key" + blank + did_you_mean(key, tree_->asked));
+      problems_->add(value->mark.str(), path,
+                     "unknown key" + blank + did_you_mean(key, tree_->asked));
     } else {
       Node(value, problems_, path).report_unread();
     }
@@ -529,16 +580,19 @@ void Value<T>::fail(const std::string& text) {
 
 template <class T>
 Value<T>& Value<T>::in(double low, double high) {
-  const std::string bounds = std::isinf(low)    ? "at most " + number_text(high)
-                             : std::isinf(high) ? "at least " + number_text(low)
-                                                : "in [" + number_text(low) + ", " + number_text(high) + "]";
+  const std::string bounds = std::isinf(low) ? "at most " + number_text(high)
+                             : std::isinf(high)
+                                 ? "at least " + number_text(low)
+                                 : "in [" + number_text(low) + ", " + number_text(high) + "]";
   if (doc_) doc_->bounds = bounds;
   const auto check = [&](double number) {
-    if (!(number >= low && number <= high)) fail("must be " + bounds + ", found " + number_text(number));
+    if (!(number >= low && number <= high))
+      fail("must be " + bounds + ", found " + number_text(number));
   };
   if constexpr (std::is_arithmetic_v<T>) {
     check(static_cast<double>(value_));
-  } else if constexpr (std::is_same_v<T, std::vector<double>> || std::is_same_v<T, std::vector<int>> ||
+  } else if constexpr (std::is_same_v<T, std::vector<double>> ||
+                       std::is_same_v<T, std::vector<int>> ||
                        std::is_same_v<T, std::vector<std::int64_t>>) {
     for (const auto item : value_) check(static_cast<double>(item));
   }
@@ -550,7 +604,8 @@ Value<T>& Value<T>::above(double low) {
   if (doc_) doc_->bounds = "above " + number_text(low);
   if constexpr (std::is_arithmetic_v<T>) {
     if (!(static_cast<double>(value_) > low)) {
-      fail("must be above " + number_text(low) + ", found " + number_text(static_cast<double>(value_)));
+      fail("must be above " + number_text(low) + ", found " +
+           number_text(static_cast<double>(value_)));
     }
   }
   return *this;
@@ -561,17 +616,18 @@ Value<T>& Value<T>::one_of(std::vector<std::string> names) {
   if (doc_) doc_->bounds = "one of " + join(names);
   if constexpr (std::is_same_v<T, std::string>) {
     if (std::find(names.begin(), names.end(), value_) == names.end()) {
-      fail("must be one of " + join(names) + ", found '" + value_ + "'" + did_you_mean(value_, names));
+      fail("must be one of " + join(names) + ", found '" + value_ + "'" +
+           did_you_mean(value_, names));
     }
   }
   return *this;
 }
 
-#define SGTRAIN_NODE_TYPE(T)                                         \
-  template class Value<T>;                                           \
-  template Value<T> Node::get<T>(std::string_view);                  \
-  template Value<T> Node::get_or<T>(std::string_view, T);            \
-  template std::optional<T> Node::find<T>(std::string_view);         \
+#define SGTRAIN_NODE_TYPE(T)                                 \
+  template class Value<T>;                                   \
+  template Value<T> Node::get<T>(std::string_view);          \
+  template Value<T> Node::get_or<T>(std::string_view, T);    \
+  template std::optional<T> Node::find<T>(std::string_view); \
   template T Node::as<T>();
 SGTRAIN_NODE_TYPE(bool)
 SGTRAIN_NODE_TYPE(int)

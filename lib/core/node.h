@@ -19,8 +19,8 @@ namespace sgtrain::core {
 /// Where a value was written. `file` may also be "command line".
 struct Mark {
   std::shared_ptr<const std::string> file;
-  int line = 0;              // 1-based; 0 = no line
-  std::string str() const;   // "recipe.yaml:12"
+  int line = 0;             // 1-based; 0 = no line
+  std::string str() const;  // "recipe.yaml:12"
 };
 
 struct Tree;
@@ -34,8 +34,8 @@ struct Tree {
   bool boolean = false;
   std::int64_t integer = 0;
   double real = 0.0;
-  std::string text;                                // kString: the value; other scalars: as written
-  std::vector<TreePtr> list;                       // kList
+  std::string text;           // kString: the value; other scalars: as written
+  std::vector<TreePtr> list;  // kList
   std::vector<std::pair<std::string, TreePtr>> map;  // kMap, in file order, keys unique
   Mark mark;
   /// A ??? or an interpolation that could not be resolved and was reported as a problem: `text`
@@ -120,8 +120,8 @@ class Value {
   const T& value() const { return value_; }
   Value& min(double low) { return in(low, std::numeric_limits<double>::infinity()); }
   Value& max(double high) { return in(-std::numeric_limits<double>::infinity(), high); }
-  Value& in(double low, double high);            // numbers and lists of numbers
-  Value& above(double low);                      // strictly greater
+  Value& in(double low, double high);             // numbers and lists of numbers
+  Value& above(double low);                       // strictly greater
   Value& one_of(std::vector<std::string> names);  // strings; compared exactly
   Value& help(std::string_view text) {
     if (doc_) doc_->help = text;
@@ -157,8 +157,8 @@ class Node {
   bool has(std::string_view key) const;
   /// The value of a key (null node when absent), marked as read.
   Node child(std::string_view key);
-  std::size_t size() const;              // of a list or map
-  Node item(std::size_t index);          // of a list, marked as read
+  std::size_t size() const;               // of a list or map
+  Node item(std::size_t index);           // of a list, marked as read
   std::vector<std::string> keys() const;  // of a map, in file order
 
   /// T: bool, int, int64_t, double, std::string, std::vector of these, nested vectors of double.

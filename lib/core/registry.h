@@ -1,4 +1,5 @@
-// Registries of components: a new model, loss, transform … is one file whose last line registers it.
+// Registries of components: a new model, loss, transform … is one file whose last line registers
+// it.
 //
 //   class Loss { public: using Registry = core::Registry<Loss>; static Registry& registry(); … };
 //   Loss::Registry& Loss::registry() { static Registry r("loss"); return r; }      // in loss.cpp
@@ -119,12 +120,12 @@ class Registry {
 #define SGTRAIN_CONCAT(a, b) SGTRAIN_CONCAT_IMPL(a, b)
 
 /// SGTRAIN_REGISTER(Interface, Class, "Name", "alias"…): last line of the file.
-#define SGTRAIN_REGISTER(Interface, Class, ...)                                              \
-  [[maybe_unused]] static const bool SGTRAIN_CONCAT(kRegistered, __COUNTER__) =              \
+#define SGTRAIN_REGISTER(Interface, Class, ...)                                 \
+  [[maybe_unused]] static const bool SGTRAIN_CONCAT(kRegistered, __COUNTER__) = \
       Interface::registry().add<Class>({__VA_ARGS__}, __FILE__, __LINE__)
 
 /// SGTRAIN_REGISTER_PARSER(Interface, parse, "Name"…): presets of one class; `parse` is
 /// `Interface::Registry::MakerType(core::Node&)`.
-#define SGTRAIN_REGISTER_PARSER(Interface, parse, ...)                                       \
-  [[maybe_unused]] static const bool SGTRAIN_CONCAT(kRegistered, __COUNTER__) =              \
+#define SGTRAIN_REGISTER_PARSER(Interface, parse, ...)                          \
+  [[maybe_unused]] static const bool SGTRAIN_CONCAT(kRegistered, __COUNTER__) = \
       Interface::registry().add_parser({__VA_ARGS__}, __FILE__, __LINE__, parse)

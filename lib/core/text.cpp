@@ -72,8 +72,9 @@ std::vector<std::string> nearest(std::string_view name, std::span<const std::str
   for (const std::string& candidate : candidates) {
     const std::string key = fuzzy_key(candidate);
     std::size_t distance = edit_distance(wanted, key);
-    const bool contains = wanted.size() >= 3 && key.size() >= 3 &&
-                          (key.find(wanted) != std::string::npos || wanted.find(key) != std::string::npos);
+    const bool contains =
+        wanted.size() >= 3 && key.size() >= 3 &&
+        (key.find(wanted) != std::string::npos || wanted.find(key) != std::string::npos);
     if (contains) distance = std::min<std::size_t>(distance, 2);
     // A name of one or two letters resembles nearly every other, so less is allowed there.
     const std::size_t allowed = std::min(std::max<std::size_t>(2, wanted.size() / 3),

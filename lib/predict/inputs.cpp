@@ -14,7 +14,8 @@ namespace {
 std::vector<fs::path> images_of(const fs::path& folder, bool recursive) {
   std::vector<fs::path> files;
   const auto take = [&](const fs::directory_entry& entry) {
-    if (entry.is_regular_file() && image::has_image_suffix(entry.path())) files.push_back(entry.path());
+    if (entry.is_regular_file() && image::has_image_suffix(entry.path()))
+      files.push_back(entry.path());
   };
   if (recursive) {
     for (const auto& entry : fs::recursive_directory_iterator(folder)) take(entry);
@@ -51,7 +52,9 @@ std::vector<fs::path> find_images(const std::vector<std::string>& names, bool re
       here = {name};
     } else {
       here = matches_of(name);
-      if (here.empty()) throw core::InputError("there is no such file, folder or match", fs::absolute(name).string());
+      if (here.empty())
+        throw core::InputError("there is no such file, folder or match",
+                               fs::absolute(name).string());
     }
     files.insert(files.end(), here.begin(), here.end());
   }

@@ -24,7 +24,8 @@ Description describe(const fs::path& file) {
   const Value content = tensor::read_pth(file);
   Description d;
   if (const auto* own = content.find("sgtrain")) d.sgtrain = *own;
-  if (const auto* params = content.find("processing_params")) d.processing_params = tensor::plain_objects(*params);
+  if (const auto* params = content.find("processing_params"))
+    d.processing_params = tensor::plain_objects(*params);
   return d;
 }
 
@@ -41,7 +42,8 @@ std::string text_or(const Value& dict, std::string_view key, std::string fallbac
 }
 
 /// Builds the architecture with `classes` outputs.
-std::unique_ptr<models::Model> build(const std::string& architecture, const core::TreePtr& arch_params, int classes) {
+std::unique_ptr<models::Model> build(const std::string& architecture,
+                                     const core::TreePtr& arch_params, int classes) {
   auto params = arch_params ? arch_params->clone() : Tree::make_map();
   params->set("num_classes", Tree::of(static_cast<std::int64_t>(classes)));
   const auto problems = std::make_shared<core::Problems>();
@@ -58,9 +60,10 @@ core::TreePtr arch_params_of(const Description& d, const std::string& where) {
   return params == nullptr ? nullptr : tensor::tree_from_value(*params, where);
 }
 
-data::Preprocessing read_preprocessing(const Description& d, const ModelRequest& request, models::Model& model,
-                                       const std::string& where) {
-  if (const auto* processor = d.processing_params.find("image_processor"); processor != nullptr && !processor->is_none()) {
+data::Preprocessing read_preprocessing(const Description& d, const ModelRequest& request,
+                                       models::Model& model, const std::string& where) {
+  if (const auto* processor = d.processing_params.find("image_processor");
+      processor != nullptr && !processor->is_none()) {
     auto tree = tensor::tree_from_value(*processor, where);
     if (!tree->is_list()) {
       auto list = Tree::make_list();
@@ -84,21 +87,26 @@ data::Preprocessing read_preprocessing(const Description& d, const ModelRequest&
     list->list = {Tree::of(side), Tree::of(side)};
     return list;
   };
-  const auto standardize = data::processing_entry("StandardizeImage", {{"max_value", Tree::of(255.0)}});
+  const auto standardize =
+      data::processing_entry("StandardizeImage", {{"max_value", Tree::of(255.0)}});
   if (model.task() == models::Task::kDetection) {
     return data::Preprocessing::from(
-        data::ProcessingList{data::processing_entry("DetectionLongestMaxSizeRescale", {{"output_shape", square(size)}}),
+        data::ProcessingList{data::processing_entry("DetectionLongestMaxSizeRescale",
+                                                    {{"output_shape", square(size)}}),
                              data::processing_entry("DetectionCenterPadding",
-                                                    {{"output_shape", square(size)}, {"pad_value", Tree::of(std::int64_t{114})}}),
+                                                    {{"output_shape", square(size)},
+                                                     {"pad_value", Tree::of(std::int64_t{114})}}),
                              standardize},
         where);
   }
   return data::Preprocessing::from(
-      data::ProcessingList{data::processing_entry("Resize", {{"size", Tree::of(size)}}), standardize}, where);
+      data::ProcessingList{data::processing_entry("Resize", {{"size", Tree::of(size)}}),
+                           standardize},
+      where);
 }
 
-std::unique_ptr<postprocess::DetectionPostprocess> make_postprocess(const Description& d,
-                                                                    const postprocess::Thresholds& user) {
+std::unique_ptr<postprocess::DetectionPostprocess> make_postprocess(
+    const Description& d, const postprocess::Thresholds& user) {
   const auto number = [&](std::string_view key, double fallback) {
     const auto* value = d.processing_params.find(key);
     return value != nullptr && value->is_number() ? value->as_double() : fallback;
@@ -106,14 +114,18 @@ std::unique_ptr<postprocess::DetectionPostprocess> make_postprocess(const Descri
   auto params = Tree::make_map();
   params->set("score_threshold", Tree::of(user.confidence.value_or(number("conf", 0.25))));
   params->set("nms_threshold", Tree::of(user.iou.value_or(number("iou", 0.7))));
-  params->set("nms_top_k", Tree::of(std::int64_t{user.pre_nms_top_k.value_or(static_cast<int>(number("nms_top_k", 1024)))}));
-  params->set("max_predictions",
-              Tree::of(std::int64_t{user.max_predictions.value_or(static_cast<int>(number("max_predictions", 300)))}));
-  params->set("multi_label_per_box", Tree::of(user.multi_label.value_or(number("multi_label_per_box", 1) != 0)));
-  params->set("class_agnostic_nms", Tree::of(user.class_agnostic.value_or(number("class_agnostic_nms", 0) != 0)));
+  params->set("nms_top_k", Tree::of(std::int64_t{user.pre_nms_top_k.value_or(
+                               static_cast<int>(number("nms_top_k", 1024)))}));
+  params->set("max_predictions", Tree::of(std::int64_t{user.max_predictions.value_or(
+                                     static_cast<int>(number("max_predictions", 300)))}));
+  params->set("multi_label_per_box",
+              Tree::of(user.multi_label.value_or(number("multi_label_per_box", 1) != 0)));
+  params->set("class_agnostic_nms",
+              Tree::of(user.class_agnostic.value_or(number("class_agnostic_nms", 0) != 0)));
   const auto problems = std::make_shared<core::Problems>();
   const auto make = postprocess::DetectionPostprocess::registry().parse(
-      {.name = "PPYoloEPostPredictionCallback", .params = core::Node(params, problems, "thresholds")});
+      {.name = "PPYoloEPostPredictionCallback",
+       .params = core::Node(params, problems, "thresholds")});
   problems->throw_if_any("thresholds");
   return make();
 }
@@ -126,10 +138,11 @@ fs::path checkpoint_file(const fs::path& name) {
     for (const char* file : {"ckpt_best.pth", "ckpt_latest.pth"}) {
       if (fs::exists(name / file)) return name / file;
     }
-    throw core::InputError("this folder holds neither ckpt_best.pth nor ckpt_latest.pth", fs::absolute(name).string(),
-                           "name the checkpoint file itself");
+    throw core::InputError("this folder holds neither ckpt_best.pth nor ckpt_latest.pth",
+                           fs::absolute(name).string(), "name the checkpoint file itself");
   }
-  throw core::InputError("there is no such checkpoint", fs::absolute(name).string(), "name a .pth or .safetensors file, or a run folder");
+  throw core::InputError("there is no such checkpoint", fs::absolute(name).string(),
+                         "name a .pth or .safetensors file, or a run folder");
 }
 
 std::optional<std::string> recipe_of(const fs::path& checkpoint) {
@@ -153,20 +166,24 @@ LoadedModel load_model(const ModelRequest& request) {
   }
   const core::TreePtr arch_params = arch_params_of(d, where);
   loaded.class_names = texts(d.sgtrain.find("class_names"));
-  if (loaded.class_names.empty()) loaded.class_names = texts(d.processing_params.find("class_names"));
+  if (loaded.class_names.empty())
+    loaded.class_names = texts(d.processing_params.find("class_names"));
 
-  const int guess = request.num_classes.value_or(loaded.class_names.empty() ? 1000 : static_cast<int>(loaded.class_names.size()));
+  const int guess = request.num_classes.value_or(
+      loaded.class_names.empty() ? 1000 : static_cast<int>(loaded.class_names.size()));
   loaded.model = build(loaded.architecture, arch_params, guess);
   const auto in_file = models::classes_of(*loaded.model, weights.tensors);
   if (in_file && *in_file != guess) {
     if (request.num_classes || !loaded.class_names.empty()) {
-      throw core::InputError("its head has " + std::to_string(*in_file) + " classes, but " + std::to_string(guess) +
-                                 (request.num_classes ? " were asked for" : " class names are stored in it"),
-                             where, "leave out --num-classes");
+      throw core::InputError(
+          "its head has " + std::to_string(*in_file) + " classes, but " + std::to_string(guess) +
+              (request.num_classes ? " were asked for" : " class names are stored in it"),
+          where, "leave out --num-classes");
     }
     loaded.model = build(loaded.architecture, arch_params, *in_file);
   }
-  models::load_model_state(*loaded.model, weights.tensors, models::StrictLoad::kNoKeyMatching, where, false);
+  models::load_model_state(*loaded.model, weights.tensors, models::StrictLoad::kNoKeyMatching,
+                           where, false);
   for (auto i = static_cast<int>(loaded.class_names.size()); i < loaded.model->num_classes(); ++i) {
     loaded.class_names.push_back(std::to_string(i));
   }
@@ -176,7 +193,8 @@ LoadedModel load_model(const ModelRequest& request) {
   if (request.skip_image_resizing) {
     loaded.preprocessing = loaded.preprocessing.without_resizing(loaded.model->size_divisor());
   }
-  if (loaded.model->task() == models::Task::kDetection) loaded.postprocess = make_postprocess(d, request.thresholds);
+  if (loaded.model->task() == models::Task::kDetection)
+    loaded.postprocess = make_postprocess(d, request.thresholds);
   loaded.precision = text_or(d.sgtrain, "precision", "");
   return loaded;
 }

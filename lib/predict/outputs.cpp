@@ -28,7 +28,8 @@ ordered_json to_json(const Result& result, const std::vector<std::string>& names
                            {"bbox_xyxy", {box.x1, box.y1, box.x2, box.y2}}});
   }
   for (const auto& [label, probability] : result.prediction.classes) {
-    predictions.push_back({{"class_id", label}, {"class", name_of(label, names)}, {"confidence", probability}});
+    predictions.push_back(
+        {{"class_id", label}, {"class", name_of(label, names)}, {"confidence", probability}});
   }
   json["predictions"] = std::move(predictions);
   return json;
@@ -46,11 +47,12 @@ std::string caption(const Prediction& prediction, const std::vector<std::string>
     const auto& [label, probability] = prediction.classes.front();
     return fmt::format("{} {:.2f}", name_of(label, class_names), probability);
   }
-  return fmt::format("{} object{}", prediction.boxes.size(), prediction.boxes.size() == 1 ? "" : "s");
+  return fmt::format("{} object{}", prediction.boxes.size(),
+                     prediction.boxes.size() == 1 ? "" : "s");
 }
 
-cv::Mat draw(const cv::Mat& rgb, const Prediction& prediction, const std::vector<std::string>& class_names,
-             const image::DrawOptions& options) {
+cv::Mat draw(const cv::Mat& rgb, const Prediction& prediction,
+             const std::vector<std::string>& class_names, const image::DrawOptions& options) {
   cv::Mat drawn = rgb.clone();
   if (prediction.classes.empty()) {
     image::draw_boxes(drawn, prediction.boxes, class_names, options);

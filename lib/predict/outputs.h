@@ -18,8 +18,8 @@ struct Result {
 };
 
 /// Draws a prediction into a copy of the picture.
-cv::Mat draw(const cv::Mat& rgb, const Prediction& prediction, const std::vector<std::string>& class_names,
-             const image::DrawOptions& options);
+cv::Mat draw(const cv::Mat& rgb, const Prediction& prediction,
+             const std::vector<std::string>& class_names, const image::DrawOptions& options);
 /// "cat 0.93": the best class, or the number of boxes.
 std::string caption(const Prediction& prediction, const std::vector<std::string>& class_names);
 

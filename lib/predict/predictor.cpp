@@ -13,35 +13,43 @@ namespace {
 
 constexpr std::int64_t kTopClasses = 5;
 
-at::Tensor stack_images(const std::vector<data::NetworkInput>& inputs, std::span<const std::size_t> chosen) {
+at::Tensor stack_images(const std::vector<data::NetworkInput>& inputs,
+                        std::span<const std::size_t> chosen) {
   const cv::Mat& first = inputs[chosen.front()].image;
-  at::Tensor batch = at::empty({static_cast<std::int64_t>(chosen.size()), first.rows, first.cols, 3}, at::kByte);
+  at::Tensor batch =
+      at::empty({static_cast<std::int64_t>(chosen.size()), first.rows, first.cols, 3}, at::kByte);
   auto* out = batch.data_ptr<std::uint8_t>();
   const std::size_t row_bytes = static_cast<std::size_t>(first.cols) * 3;
   for (const std::size_t i : chosen) {
-    for (int y = 0; y < first.rows; ++y, out += row_bytes) std::memcpy(out, inputs[i].image.ptr(y), row_bytes);
+    for (int y = 0; y < first.rows; ++y, out += row_bytes)
+      std::memcpy(out, inputs[i].image.ptr(y), row_bytes);
   }
   return batch;
 }
 
-std::vector<image::LabelledBox> to_boxes(const at::Tensor& detections, const data::NetworkInput& input) {
+std::vector<image::LabelledBox> to_boxes(const at::Tensor& detections,
+                                         const data::NetworkInput& input) {
   std::vector<image::LabelledBox> boxes;
   const at::Tensor rows = detections.to(at::kFloat).contiguous();
   const auto* row = rows.data_ptr<float>();
-  const auto width = static_cast<float>(input.original.width), height = static_cast<float>(input.original.height);
+  const auto width = static_cast<float>(input.original.width),
+             height = static_cast<float>(input.original.height);
   for (std::int64_t i = 0; i < rows.size(0); ++i, row += 6) {
     data::Box box{.x1 = row[0], .y1 = row[1], .x2 = row[2], .y2 = row[3]};
     data::to_original(input, box);
-    boxes.push_back({.x1 = std::clamp(box.x1, 0.0F, width), .y1 = std::clamp(box.y1, 0.0F, height),
-                     .x2 = std::clamp(box.x2, 0.0F, width), .y2 = std::clamp(box.y2, 0.0F, height),
-                     .label = static_cast<int>(row[5]), .score = row[4]});
+    boxes.push_back({.x1 = std::clamp(box.x1, 0.0F, width),
+                     .y1 = std::clamp(box.y1, 0.0F, height),
+                     .x2 = std::clamp(box.x2, 0.0F, width),
+                     .y2 = std::clamp(box.y2, 0.0F, height),
+                     .label = static_cast<int>(row[5]),
+                     .score = row[4]});
   }
   return boxes;
 }
 
 std::vector<std::pair<int, float>> best_classes(const at::Tensor& logits) {
-  const auto [values, indices] =
-      at::softmax(logits.to(at::kFloat), 0).topk(std::min<std::int64_t>(kTopClasses, logits.size(0)));
+  const auto [values, indices] = at::softmax(logits.to(at::kFloat), 0)
+                                     .topk(std::min<std::int64_t>(kTopClasses, logits.size(0)));
   std::vector<std::pair<int, float>> out;
   for (std::int64_t i = 0; i < values.size(0); ++i) {
     out.emplace_back(indices[i].item<int>(), values[i].item<float>());
@@ -67,7 +75,8 @@ std::vector<Prediction> Predictor::operator()(std::span<const cv::Mat> images) {
     const cv::Mat& ready = inputs.back().image;
     const int divisor = loaded_.model->size_divisor();
     if (ready.rows % divisor != 0 || ready.cols % divisor != 0) {
-      throw core::InputError("the network needs sizes that are multiples of " + std::to_string(divisor) + ", this image has " +
+      throw core::InputError("the network needs sizes that are multiples of " +
+                                 std::to_string(divisor) + ", this image has " +
                                  std::to_string(ready.cols) + "x" + std::to_string(ready.rows),
                              "predict", "choose another --imgsz");
     }
@@ -78,11 +87,12 @@ std::vector<Prediction> Predictor::operator()(std::span<const cv::Mat> images) {
   return predictions;
 }
 
-void Predictor::run_batch(const std::vector<data::NetworkInput>& inputs, std::span<const std::size_t> chosen,
+void Predictor::run_batch(const std::vector<data::NetworkInput>& inputs,
+                          std::span<const std::size_t> chosen,
                           std::vector<Prediction>& predictions) {
   const at::NoGradGuard no_grad;
-  const at::Tensor images =
-      loader::normalise(stack_images(inputs, chosen).to(options_.device), loaded_.preprocessing.normalisation());
+  const at::Tensor images = loader::normalise(stack_images(inputs, chosen).to(options_.device),
+                                              loaded_.preprocessing.normalisation());
   tensor::ModelOutput output;
   {
     const tensor::AutocastGuard autocast(options_.device, options_.precision);
@@ -91,13 +101,16 @@ void Predictor::run_batch(const std::vector<data::NetworkInput>& inputs, std::sp
   if (loaded_.postprocess) {
     const auto detections = (*loaded_.postprocess)(output);
     for (std::size_t i = 0; i < chosen.size(); ++i) {
-      predictions[chosen[i]] = {.size = inputs[chosen[i]].original, .boxes = to_boxes(detections[i], inputs[chosen[i]]), .classes = {}};
+      predictions[chosen[i]] = {.size = inputs[chosen[i]].original,
+                                .boxes = to_boxes(detections[i], inputs[chosen[i]]),
+                                .classes = {}};
     }
     return;
   }
   const at::Tensor logits = output["logits"].cpu();
   for (std::size_t i = 0; i < chosen.size(); ++i) {
-    predictions[chosen[i]] = {.size = inputs[chosen[i]].original, .boxes = {},
+    predictions[chosen[i]] = {.size = inputs[chosen[i]].original,
+                              .boxes = {},
                               .classes = best_classes(logits[static_cast<std::int64_t>(i)])};
   }
 }

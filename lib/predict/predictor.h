@@ -16,9 +16,9 @@ namespace sgtrain::predict {
 
 /// What was found in one image.
 struct Prediction {
-  cv::Size size;                                // of the upright image
-  std::vector<image::LabelledBox> boxes;        // detection: image pixels, most confident first
-  std::vector<std::pair<int, float>> classes;   // classification: (class, probability), best five
+  cv::Size size;                               // of the upright image
+  std::vector<image::LabelledBox> boxes;       // detection: image pixels, most confident first
+  std::vector<std::pair<int, float>> classes;  // classification: (class, probability), best five
 };
 
 struct PredictorOptions {

@@ -26,12 +26,14 @@ class Source {
 
 /// @param limit only the first so many; 0: all
 /// @throws core::InputError for names that match nothing
-std::unique_ptr<Source> open_source(const std::vector<std::string>& names, bool recursive, int limit);
+std::unique_ptr<Source> open_source(const std::vector<std::string>& names, bool recursive,
+                                    int limit);
 
 /// Gives results the image ids of a COCO annotation file (by file name) and returns the category id
 /// of each class (by name).
 /// @throws core::InputError naming an image or class that the file does not have
-std::vector<std::int64_t> apply_coco_ids(const std::filesystem::path& annotations, const std::vector<std::string>& class_names,
+std::vector<std::int64_t> apply_coco_ids(const std::filesystem::path& annotations,
+                                         const std::vector<std::string>& class_names,
                                          std::vector<Result>& results);
 
 }  // namespace sgtrain::predict

@@ -24,8 +24,8 @@ const at::Tensor& ModelOutput::operator[](std::string_view name) const {
     if (own == name) return tensor;
     known += (known.empty() ? "" : ", ") + own;
   }
-  throw core::Error("the model has no output '" + std::string(name) + "' (it has: " + known + ")", {},
-                    "choose a loss and metrics of the model's task");
+  throw core::Error("the model has no output '" + std::string(name) + "' (it has: " + known + ")",
+                    {}, "choose a loss and metrics of the model's task");
 }
 
 }  // namespace sgtrain::tensor

@@ -30,7 +30,7 @@ struct Targets {
 struct Batch {
   at::Tensor images;  // uint8 [B, H, W, C] (NHWC in memory), RGB unless the recipe says otherwise
   Targets targets;
-  std::vector<std::int64_t> indices;            // index of each image in its data set
+  std::vector<std::int64_t> indices;               // index of each image in its data set
   std::vector<std::pair<int, int>> original_size;  // (height, width) of each file
 
   std::int64_t size() const { return images.size(0); }
@@ -47,7 +47,9 @@ class ModelOutput {
   ModelOutput() = default;
   ModelOutput(std::initializer_list<std::pair<std::string, at::Tensor>> items) : items_(items) {}
 
-  void set(std::string name, at::Tensor tensor) { items_.emplace_back(std::move(name), std::move(tensor)); }
+  void set(std::string name, at::Tensor tensor) {
+    items_.emplace_back(std::move(name), std::move(tensor));
+  }
   bool has(std::string_view name) const;
   /// An error lists the names that are there.
   const at::Tensor& operator[](std::string_view name) const;

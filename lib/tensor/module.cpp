@@ -112,7 +112,8 @@ void Module::to_channels_last() {
 }
 
 void Module::apply(const std::function<void(const std::string&, Module&)>& f) {
-  const std::function<void(const std::string&, Module&)> walk = [&](const std::string& name, Module& module) {
+  const std::function<void(const std::string&, Module&)> walk = [&](const std::string& name,
+                                                                    Module& module) {
     f(name, module);
     for (auto& [own, child] : module.children_) walk(name.empty() ? own : name + "." + own, *child);
   };
@@ -131,8 +132,10 @@ void copy_state(Module& from, Module& to) {
   auto target = to.state();
   if (source.size() != target.size()) throw core::Error("the two modules differ in their state");
   for (std::size_t i = 0; i < source.size(); ++i) {
-    if (source[i].name != target[i].name || source[i].tensor->sizes() != target[i].tensor->sizes()) {
-      throw core::Error("the two modules differ at '" + source[i].name + "' and '" + target[i].name + "'");
+    if (source[i].name != target[i].name ||
+        source[i].tensor->sizes() != target[i].tensor->sizes()) {
+      throw core::Error("the two modules differ at '" + source[i].name + "' and '" +
+                        target[i].name + "'");
     }
     target[i].tensor->copy_(*source[i].tensor);
   }

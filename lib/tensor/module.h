@@ -4,10 +4,9 @@
 //
 //   class ConvBNReLU : public tensor::Module {
 //    public:
-//     ConvBNReLU(int in, int out) : conv(add<Conv2d>("conv", …)), bn(add<BatchNorm2d>("bn", out)) {}
-//     at::Tensor forward(const at::Tensor& x) override { return at::relu(bn.forward(conv.forward(x))); }
-//     Conv2d& conv;
-//     BatchNorm2d& bn;
+//     ConvBNReLU(int in, int out) : conv(add<Conv2d>("conv", …)), bn(add<BatchNorm2d>("bn", out))
+//     {} at::Tensor forward(const at::Tensor& x) override { return
+//     at::relu(bn.forward(conv.forward(x))); } Conv2d& conv; BatchNorm2d& bn;
 //   };
 #pragma once
 
@@ -24,7 +23,7 @@ namespace sgtrain::tensor {
 
 /// A named handle on a tensor that a module owns; writing through `tensor` rebinds the member.
 struct TensorRef {
-  std::string name;             // full dotted name, "backbone.stem.conv.weight"
+  std::string name;              // full dotted name, "backbone.stem.conv.weight"
   at::Tensor* tensor = nullptr;  // the member itself
   bool is_parameter = false;
 };
@@ -63,7 +62,9 @@ class Module {
 
   /// Calls `f(name, module)` on this module ("") and all below, parents first.
   void apply(const std::function<void(const std::string&, Module&)>& f);
-  const std::vector<std::pair<std::string, std::unique_ptr<Module>>>& children() const { return children_; }
+  const std::vector<std::pair<std::string, std::unique_ptr<Module>>>& children() const {
+    return children_;
+  }
   Module* child(std::string_view name);
 
  protected:

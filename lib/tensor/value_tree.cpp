@@ -8,11 +8,16 @@ namespace {
 core::TreePtr convert(const Value& value, const core::Mark& mark) {
   using core::Tree;
   switch (value.kind()) {
-    case Value::Kind::kNone: return Tree::null(mark);
-    case Value::Kind::kBool: return Tree::of(value.as_bool(), mark);
-    case Value::Kind::kInt: return Tree::of(value.as_int(), mark);
-    case Value::Kind::kFloat: return Tree::of(value.as_double(), mark);
-    case Value::Kind::kString: return Tree::of(value.as_string(), mark);
+    case Value::Kind::kNone:
+      return Tree::null(mark);
+    case Value::Kind::kBool:
+      return Tree::of(value.as_bool(), mark);
+    case Value::Kind::kInt:
+      return Tree::of(value.as_int(), mark);
+    case Value::Kind::kFloat:
+      return Tree::of(value.as_double(), mark);
+    case Value::Kind::kString:
+      return Tree::of(value.as_string(), mark);
     case Value::Kind::kList:
     case Value::Kind::kTuple: {
       auto list = Tree::make_list(mark);
@@ -25,7 +30,8 @@ core::TreePtr convert(const Value& value, const core::Mark& mark) {
       return map;
     }
     default:
-      throw core::InputError("a plain value was expected, found " + std::string(kind_name(value.kind())), mark.str());
+      throw core::InputError(
+          "a plain value was expected, found " + std::string(kind_name(value.kind())), mark.str());
   }
 }
 
@@ -39,11 +45,16 @@ Value value_from_tree(const core::Tree& tree) {
   using Kind = core::Tree::Kind;
   switch (tree.kind) {
     case Kind::kNull:
-    case Kind::kMissing: return {};
-    case Kind::kBool: return tree.boolean;
-    case Kind::kInt: return tree.integer;
-    case Kind::kFloat: return tree.real;
-    case Kind::kString: return tree.text;
+    case Kind::kMissing:
+      return {};
+    case Kind::kBool:
+      return tree.boolean;
+    case Kind::kInt:
+      return tree.integer;
+    case Kind::kFloat:
+      return tree.real;
+    case Kind::kString:
+      return tree.text;
     case Kind::kList: {
       Value list = Value::list();
       for (const auto& item : tree.list) list.append(value_from_tree(*item));

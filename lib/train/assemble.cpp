@@ -39,11 +39,13 @@ std::unique_ptr<data::Dataset> build_dataset(const DataPlan& plan, const RunPlan
 }
 
 std::unique_ptr<data::Pipeline> build_pipeline(const DataPlan& plan, const data::Dataset& dataset) {
-  return std::make_unique<data::Pipeline>(plan.transforms, dataset.task(), "dataset_params." + plan.name + ".transforms");
+  return std::make_unique<data::Pipeline>(plan.transforms, dataset.task(),
+                                          "dataset_params." + plan.name + ".transforms");
 }
 
 std::unique_ptr<loader::Loader> build_loader(const DataPlan& plan, const data::Dataset& dataset,
-                                             const data::Pipeline& pipeline, const RunPlan& run_plan, const Run& run) {
+                                             const data::Pipeline& pipeline,
+                                             const RunPlan& run_plan, const Run& run) {
   return std::make_unique<loader::Loader>(
       dataset, pipeline, plan.loader,
       loader::LoaderSetup{.seed = static_cast<std::uint64_t>(run_plan.training.seed),
@@ -65,7 +67,10 @@ void build_data(const RunPlan& plan, Run& run) {
     run.valid_loader = build_loader(*plan.valid, *run.valid_set, *run.valid_pipeline, plan, run);
   }
   for (const DataPlan& test : plan.tests) {
-    TestSet set{.name = test.name, .dataset = build_dataset(test, plan), .pipeline = nullptr, .loader = nullptr};
+    TestSet set{.name = test.name,
+                .dataset = build_dataset(test, plan),
+                .pipeline = nullptr,
+                .loader = nullptr};
     set.pipeline = build_pipeline(test, *set.dataset);
     set.loader = build_loader(test, *set.dataset, *set.pipeline, plan, run);
     run.tests.push_back(std::move(set));
@@ -74,11 +79,13 @@ void build_data(const RunPlan& plan, Run& run) {
   run.class_names = plan.class_names;
   if (run.class_names.empty() && named != nullptr) run.class_names = named->class_names();
 
-  const data::Pipeline* any = run.train_pipeline ? run.train_pipeline.get() : run.valid_pipeline.get();
+  const data::Pipeline* any =
+      run.train_pipeline ? run.train_pipeline.get() : run.valid_pipeline.get();
   if (any != nullptr) run.input.normalisation = any->normalisation();
   if (run.train_pipeline && run.valid_pipeline &&
       !(run.valid_pipeline->normalisation() == run.train_pipeline->normalisation())) {
-    throw core::InputError("training and validation transforms normalise differently", "dataset_params",
+    throw core::InputError("training and validation transforms normalise differently",
+                           "dataset_params",
                            "give both lists the same Standardize/Normalize steps");
   }
 }
@@ -106,20 +113,24 @@ void build_model(const RunPlan& plan, Run& run) {
 void build_optimisation(const RunPlan& plan, Run& run) {
   const TrainingParams& p = plan.training;
   const int batches = static_cast<int>(run.train_loader->batches());
-  const auto length = run_length(p, p.max_train_batches ? std::min(batches, *p.max_train_batches) : batches);
+  const auto length =
+      run_length(p, p.max_train_batches ? std::min(batches, *p.max_train_batches) : batches);
   run.optimizer = p.optimizer();
-  run.optimizer->bind(optim::param_groups(*run.model, {.initial_lr = p.initial_lr,
-                                                       .no_decay_on_bias_and_norm = p.zero_weight_decay_on_bias_and_bn,
-                                                       .finetune_prefixes = p.finetune ? run.model->finetune_prefixes()
-                                                                                       : std::vector<std::string>{}}));
+  run.optimizer->bind(optim::param_groups(
+      *run.model, {.initial_lr = p.initial_lr,
+                   .no_decay_on_bias_and_norm = p.zero_weight_decay_on_bias_and_bn,
+                   .finetune_prefixes =
+                       p.finetune ? run.model->finetune_prefixes() : std::vector<std::string>{}}));
   if (p.schedule) run.schedule = p.schedule(length);
   if (p.warmup) run.warmup = p.warmup(length);
   if (p.ema) {
-    run.ema = std::make_unique<optim::Ema>(*run.model, optim::EmaParams{.decay = p.ema_params.decay,
-                                                                       .decay_type = p.ema_params.decay_type,
-                                                                       .beta = p.ema_params.beta});
+    run.ema = std::make_unique<optim::Ema>(*run.model,
+                                           optim::EmaParams{.decay = p.ema_params.decay,
+                                                            .decay_type = p.ema_params.decay_type,
+                                                            .beta = p.ema_params.beta});
   }
-  if (run.precision == at::kHalf) run.scaler = std::make_unique<optim::GradScaler>(run.input.device);
+  if (run.precision == at::kHalf)
+    run.scaler = std::make_unique<optim::GradScaler>(run.input.device);
   for (const auto& make : p.callbacks) run.callbacks.push_back(make());
 }
 
@@ -128,8 +139,11 @@ void build_logger(const RunPlan& plan, Run& run) {
     run.logger = loggers::make_null();
     return;
   }
-  const loggers::RunInfo info{.experiment_name = plan.experiment_name, .project_name = "",
-                              .run_dir = run.dir, .resumed = plan.training.resume, .resume_step = 0};
+  const loggers::RunInfo info{.experiment_name = plan.experiment_name,
+                              .project_name = "",
+                              .run_dir = run.dir,
+                              .resumed = plan.training.resume,
+                              .resume_step = 0};
   std::vector<std::unique_ptr<loggers::Logger>> sinks;
   sinks.push_back(plan.training.logger(info));
   run.logger = loggers::make_async(std::move(sinks));

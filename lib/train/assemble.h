@@ -15,8 +15,8 @@ namespace sgtrain::train {
 struct Place {
   at::Device device = at::kCPU;
   std::unique_ptr<dist::Communicator> comm;
-  /// Makes the run folder on rank 0, once recipe and data have proved good. Empty result: nothing is
-  /// written. Not called on other ranks; they are told the path.
+  /// Makes the run folder on rank 0, once recipe and data have proved good. Empty result: nothing
+  /// is written. Not called on other ranks; they are told the path.
   std::function<std::filesystem::path()> make_run_dir;
 };
 

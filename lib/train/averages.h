@@ -25,7 +25,8 @@ class Averages {
   NamedValues named(const std::vector<std::string>& names) const {
     NamedValues out;
     const auto values = empty() ? std::vector<double>{} : means();
-    for (std::size_t i = 0; i < values.size() && i < names.size(); ++i) out.emplace_back(names[i], values[i]);
+    for (std::size_t i = 0; i < values.size() && i < names.size(); ++i)
+      out.emplace_back(names[i], values[i]);
     return out;
   }
   const std::vector<double>& sums() const { return sums_; }

@@ -7,7 +7,9 @@
 namespace sgtrain::train {
 namespace {
 
-std::string millions(std::int64_t count) { return fmt::format("{:.2f} M", static_cast<double>(count) / 1e6); }
+std::string millions(std::int64_t count) {
+  return fmt::format("{:.2f} M", static_cast<double>(count) / 1e6);
+}
 
 }  // namespace
 
@@ -26,19 +28,22 @@ std::string banner(Run& run, int batches_per_epoch) {
     text += fmt::format("  {:<28}{}\n", name, value);
   };
   row("Experiment", run.experiment_name + (run.dir.empty() ? "" : " -> " + run.dir.string()));
-  row("Device", fmt::format("{}, {} process{}, {}", tensor::describe_device(run.input.device), world,
-                            world == 1 ? "" : "es", tensor::precision_name(run.precision)));
-  row("Model", fmt::format("{}, {} parameters, {} optimised", run.architecture, millions(total), millions(trained)));
+  row("Device", fmt::format("{}, {} process{}, {}", tensor::describe_device(run.input.device),
+                            world, world == 1 ? "" : "es", tensor::precision_name(run.precision)));
+  row("Model", fmt::format("{}, {} parameters, {} optimised", run.architecture, millions(total),
+                           millions(trained)));
   row("Training images", std::to_string(run.train_set->size()));
   row("Validation images", run.valid_set ? std::to_string(run.valid_set->size()) : "none");
   row("Batch size per process", std::to_string(batch));
   row("Accumulated batches", std::to_string(p.batch_accumulate));
-  row("Global batch size", fmt::format("{} = {} x {} x {}", step_images, world, batch, p.batch_accumulate));
+  row("Global batch size",
+      fmt::format("{} = {} x {} x {}", step_images, world, batch, p.batch_accumulate));
   row("Batches per epoch", std::to_string(batches_per_epoch));
   row("Optimizer steps per epoch", std::to_string(batches_per_epoch / p.batch_accumulate));
   for (const auto& group : run.optimizer->groups()) {
     row("Learning rate " + group.name,
-        fmt::format("{:g}, weight decay {:g}, {} tensors", group.initial_lr, group.weight_decay, group.params.size()));
+        fmt::format("{:g}, weight decay {:g}, {} tensors", group.initial_lr, group.weight_decay,
+                    group.params.size()));
   }
   text.pop_back();
   return text;

@@ -26,7 +26,8 @@ tensor::Value to_value(const NamedValues& values) {
 NamedValues to_named(const tensor::Value* value) {
   NamedValues out;
   if (value == nullptr || !value->is_dict()) return out;
-  for (const auto& [name, number] : value->pairs()) out.emplace_back(name.as_string(), number.as_double());
+  for (const auto& [name, number] : value->pairs())
+    out.emplace_back(name.as_string(), number.as_double());
   return out;
 }
 
@@ -59,7 +60,8 @@ TrainState state_from(const tensor::Value& v) {
 }
 
 /// Where a checkpoint of the reference stands: whole epochs, best metric by its record.
-TrainState state_of_reference(const tensor::Checkpoint& checkpoint, const std::string& watched, int batches) {
+TrainState state_of_reference(const tensor::Checkpoint& checkpoint, const std::string& watched,
+                              int batches) {
   TrainState s;
   s.epoch = static_cast<int>(checkpoint.epoch);
   s.global_step = static_cast<std::int64_t>(s.epoch) * batches;
@@ -89,20 +91,24 @@ bool Checkpointing::writes() const {
 std::filesystem::path Checkpointing::best_path() const {
   const auto path = run_.dir / run_.params.ckpt_best_name;
   std::error_code ignored;
-  return run_.dir.empty() || !std::filesystem::exists(path, ignored) ? std::filesystem::path{} : path;
+  return run_.dir.empty() || !std::filesystem::exists(path, ignored) ? std::filesystem::path{}
+                                                                     : path;
 }
 
-tensor::Checkpoint Checkpointing::capture(const TrainState& state, const std::string& watched) const {
+tensor::Checkpoint Checkpointing::capture(const TrainState& state,
+                                          const std::string& watched) const {
   tensor::Checkpoint c;
   c.net = run_.model->state_dict();
   if (run_.ema) c.ema_net = run_.ema->state_dict();
   c.epoch = state.epoch;
-  c.metrics = {.tracked_metric_name = watched, .valid = state.valid_values, .train = state.train_values};
+  c.metrics = {
+      .tracked_metric_name = watched, .valid = state.valid_values, .train = state.train_values};
   for (const auto& [name, value] : state.valid_values) {
     if (name == watched) c.acc = value;
   }
   if (state.has_best) {
-    c.best_metrics = tensor::MetricRecord{.tracked_metric_name = watched, .valid = {{watched, state.best_metric}}, .train = {}};
+    c.best_metrics = tensor::MetricRecord{
+        .tracked_metric_name = watched, .valid = {{watched, state.best_metric}}, .train = {}};
   }
   c.optimizer_state_dict = optim::to_value(run_.optimizer->state_dict());
   c.scaler_state_dict = run_.scaler ? run_.scaler->state_dict() : tensor::Value::dict();
@@ -130,7 +136,8 @@ bool Checkpointing::write(const tensor::Checkpoint& checkpoint, const std::strin
   }
 }
 
-void Checkpointing::save_epoch(const TrainState& state, const std::string& watched, bool best, int finished_epoch) {
+void Checkpointing::save_epoch(const TrainState& state, const std::string& watched, bool best,
+                               int finished_epoch) {
   if (!writes()) return;
   const tensor::Checkpoint checkpoint = capture(state, watched);
   write(checkpoint, kLatest);
@@ -141,13 +148,15 @@ void Checkpointing::save_epoch(const TrainState& state, const std::string& watch
   }
 }
 
-std::filesystem::path Checkpointing::save_latest(const TrainState& state, const std::string& watched) {
+std::filesystem::path Checkpointing::save_latest(const TrainState& state,
+                                                 const std::string& watched) {
   if (!run_.params.save_model || run_.dir.empty()) return {};
   if (run_.comm->is_main() && !write(capture(state, watched), kLatest)) return {};
   return run_.dir / kLatest;
 }
 
-void Checkpointing::write_results(const TrainState& state, const std::string& watched, const loggers::Scalars& scalars) {
+void Checkpointing::write_results(const TrainState& state, const std::string& watched,
+                                  const loggers::Scalars& scalars) {
   if (run_.dir.empty() || !run_.comm->is_main()) return;
   try {
     loggers::ResultsCsv(run_.dir / "results.csv").add_row(state.epoch, scalars);
@@ -170,18 +179,22 @@ void Checkpointing::resume(const std::filesystem::path& file, TrainState& state)
     if (checkpoint.ema_net) {
       run_.ema->load_state_dict(*checkpoint.ema_net, file.string());
     } else {
-      core::log::warning("{} holds no EMA weights: the average starts from its weights", file.string());
+      core::log::warning("{} holds no EMA weights: the average starts from its weights",
+                         file.string());
       run_.ema->reset(*run_.model);
     }
   }
   if (run_.params.load_opt_params && !checkpoint.optimizer_state_dict.is_none()) {
-    run_.optimizer->load_state_dict(optim::from_value(checkpoint.optimizer_state_dict, file.string()));
+    run_.optimizer->load_state_dict(
+        optim::from_value(checkpoint.optimizer_state_dict, file.string()));
   }
-  if (run_.scaler && !checkpoint.scaler_state_dict.is_none()) run_.scaler->load_state_dict(checkpoint.scaler_state_dict);
+  if (run_.scaler && !checkpoint.scaler_state_dict.is_none())
+    run_.scaler->load_state_dict(checkpoint.scaler_state_dict);
   const auto* own = checkpoint.sgtrain.find("state");
   const auto batches = static_cast<int>(run_.train_loader->batches());
-  state = own != nullptr ? state_from(*own)
-                         : state_of_reference(checkpoint, checkpoint.metrics.tracked_metric_name, batches);
+  state = own != nullptr
+              ? state_from(*own)
+              : state_of_reference(checkpoint, checkpoint.metrics.tracked_metric_name, batches);
   const auto* rng = checkpoint.sgtrain.find("rng");
   const auto* world = checkpoint.sgtrain.find("world_size");
   if (rng != nullptr && world != nullptr && world->as_int() == run_.comm->world_size()) {

@@ -29,7 +29,9 @@ constexpr std::pair<const char*, const char*> kLoaders[] = {
     {"cifar100_*", "Cifar100"},
 };
 
-std::string spell(std::string pattern, const char* split) { return pattern.replace(pattern.find('*'), 1, split); }
+std::string spell(std::string pattern, const char* split) {
+  return pattern.replace(pattern.find('*'), 1, split);
+}
 
 }  // namespace
 

@@ -34,22 +34,25 @@ Places decide_places(const LaunchPlan& plan) {
   const int gpus = tensor::gpu_count();
   if (gpus == 0) {
     if (plan.gpus_demanded || tensor::asks_for_gpu(plan.device)) {
-      throw core::InputError("GPUs were asked for, but none can be used: " + tensor::why_no_gpu(), "--gpus",
-                             "train on the CPU with --device cpu --processes N");
+      throw core::InputError("GPUs were asked for, but none can be used: " + tensor::why_no_gpu(),
+                             "--gpus", "train on the CPU with --device cpu --processes N");
     }
     if (plan.processes != 1) {
-      core::log::warning("the recipe asks for {} GPUs, but none can be used ({}): one process on the CPU",
-                         plan.processes < 0 ? "all" : std::to_string(plan.processes), tensor::why_no_gpu());
+      core::log::warning(
+          "the recipe asks for {} GPUs, but none can be used ({}): one process on the CPU",
+          plan.processes < 0 ? "all" : std::to_string(plan.processes), tensor::why_no_gpu());
     }
     return {1, "cpu"};
   }
   int processes = plan.processes < 0 ? gpus : plan.processes;
   if (processes > gpus) {
     if (plan.gpus_demanded) {
-      throw core::InputError(fmt::format("{} GPUs were asked for, but there are {}", processes, gpus), "--gpus",
-                             "ask for fewer, or use --device cpu --processes N");
+      throw core::InputError(
+          fmt::format("{} GPUs were asked for, but there are {}", processes, gpus), "--gpus",
+          "ask for fewer, or use --device cpu --processes N");
     }
-    core::log::warning("the recipe asks for {} GPUs, but there are {}: using {}", processes, gpus, gpus);
+    core::log::warning("the recipe asks for {} GPUs, but there are {}: using {}", processes, gpus,
+                       gpus);
     processes = gpus;
   }
   return {processes, plan.device == "auto" ? "cuda" : plan.device};
@@ -60,7 +63,8 @@ at::Device device_of(const std::string& text, const dist::World& world) {
   if (text == "cpu") return at::kCPU;
   const auto devices = tensor::resolve_device(text);
   if (devices.size() > 1) return devices.at(static_cast<std::size_t>(world.local_rank));
-  if (text == "cuda" && world.local_world_size > 1) return {at::kCUDA, static_cast<at::DeviceIndex>(world.local_rank)};
+  if (text == "cuda" && world.local_world_size > 1)
+    return {at::kCUDA, static_cast<at::DeviceIndex>(world.local_rank)};
   return devices.front();
 }
 
@@ -73,7 +77,8 @@ Resume find_resume(const RunPlan& plan, const EntryOptions& options) {
   const TrainingParams& p = plan.training;
   if (options.run_dir) {
     const bool exists = fs::exists(*options.run_dir / p.ckpt_name);
-    return {*options.run_dir, exists ? std::optional(*options.run_dir / p.ckpt_name) : std::nullopt};
+    return {*options.run_dir,
+            exists ? std::optional(*options.run_dir / p.ckpt_name) : std::nullopt};
   }
   if (p.resume_path) {
     if (!fs::exists(*p.resume_path)) {
@@ -85,16 +90,18 @@ Resume find_resume(const RunPlan& plan, const EntryOptions& options) {
   if (p.run_id) {
     const fs::path dir = plan.ckpt_root_dir / plan.experiment_name / *p.run_id;
     if (!fs::exists(dir / p.ckpt_name)) {
-      throw core::InputError("run_id names no run with a " + p.ckpt_name, fs::absolute(dir).string(),
-                             "see the folders below " + (plan.ckpt_root_dir / plan.experiment_name).string());
+      throw core::InputError(
+          "run_id names no run with a " + p.ckpt_name, fs::absolute(dir).string(),
+          "see the folders below " + (plan.ckpt_root_dir / plan.experiment_name).string());
     }
     return {dir, dir / p.ckpt_name};
   }
   if (!p.resume) return {};
   const auto dir = latest_run_dir(plan.ckpt_root_dir, plan.experiment_name, p.ckpt_name);
   if (!dir) {
-    core::log::warning("resume: no run of '{}' below {} has a {}; starting a new one", plan.experiment_name,
-                       fs::absolute(plan.ckpt_root_dir).string(), p.ckpt_name);
+    core::log::warning("resume: no run of '{}' below {} has a {}; starting a new one",
+                       plan.experiment_name, fs::absolute(plan.ckpt_root_dir).string(),
+                       p.ckpt_name);
     return {};
   }
   return {*dir, *dir / p.ckpt_name};
@@ -108,7 +115,9 @@ Place place_of(const RunPlan& plan, const std::string& device_text) {
   tensor::use_device(place.device);
   place.comm = dist::make_communicator(
       world, place.device,
-      {.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(plan.launch.timeout_seconds * 1000)), .interface = ""});
+      {.timeout =
+           std::chrono::milliseconds(static_cast<std::int64_t>(plan.launch.timeout_seconds * 1000)),
+       .interface = ""});
   dist::check_equal(*place.comm, "the recipe", plan.resolved_recipe);
   return place;
 }
@@ -138,12 +147,14 @@ void print_values(const NamedValues& values) {
 
 void print_end(const FitResult& result) {
   if (result.best_epoch >= 0) {
-    core::log::result("best {} = {:.6f} in epoch {}\n", result.watched, result.best_metric, result.best_epoch);
+    core::log::result("best {} = {:.6f} in epoch {}\n", result.watched, result.best_metric,
+                      result.best_epoch);
   }
   if (!result.test_values.empty()) print_values(result.test_values);
   if (!result.best_checkpoint.empty()) {
     core::log::result("best checkpoint: {}\n", result.best_checkpoint.string());
-    core::log::result("predict with it: sgtrain predict --checkpoint {} IMAGES\n", result.best_checkpoint.string());
+    core::log::result("predict with it: sgtrain predict --checkpoint {} IMAGES\n",
+                      result.best_checkpoint.string());
   }
 }
 
@@ -180,16 +191,20 @@ int evaluate_recipe(const recipe::LoadOptions& recipe, const EvaluateOptions& op
   const auto run = assemble(plan, place_of(plan, places.device));
   if (options.checkpoint) {
     const auto weights = tensor::read_weights(*options.checkpoint, options.use_ema);
-    models::load_model_state(*run->model, weights.tensors, models::StrictLoad::kOn, options.checkpoint->string(),
+    models::load_model_state(*run->model, weights.tensors, models::StrictLoad::kOn,
+                             options.checkpoint->string(),
                              /*allow_new_head=*/false);
     run->model->to_channels_last();
   }
   Evaluator evaluator(run->valid_metrics, run->loss.get(), *run->comm,
-                      {.input = run->input, .precision = run->precision,
-                       .max_batches = plan.training.max_valid_batches, .title = "Evaluating"});
+                      {.input = run->input,
+                       .precision = run->precision,
+                       .max_batches = plan.training.max_valid_batches,
+                       .title = "Evaluating"});
   NamedValues values = evaluator.run(*run->model, *run->valid_loader);
   for (TestSet& set : run->tests) {
-    for (const auto& [name, value] : evaluator.run(*run->model, *set.loader)) values.emplace_back(set.name + "_" + name, value);
+    for (const auto& [name, value] : evaluator.run(*run->model, *set.loader))
+      values.emplace_back(set.name + "_" + name, value);
   }
   dist::on_main([&] {
     print_values(values);

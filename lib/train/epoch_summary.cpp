@@ -44,7 +44,7 @@ void EpochSummary::update(const std::string& branch_name, const NamedValues& val
     if (monitored.seen > 0) {
       const bool first = monitored.seen == 1;
       monitored.best = first || better(name, monitored.current, monitored.best) ? monitored.current
-                                                                                 : monitored.best;
+                                                                                : monitored.best;
       monitored.previous = monitored.current;
     }
     monitored.current = value;

@@ -75,7 +75,8 @@ class LossTotals {
     std::vector<double> values;
     double total = 0.0;
     for (std::int64_t i = 0; i < terms; ++i) {
-      const double normaliser = std::max(sums_[i][1].item<double>(), floors_[static_cast<std::size_t>(i)]);
+      const double normaliser =
+          std::max(sums_[i][1].item<double>(), floors_[static_cast<std::size_t>(i)]);
       values.push_back(sums_[i][0].item<double>() / normaliser);
       total += values.back();
     }
@@ -122,8 +123,11 @@ NamedValues Evaluator::run(models::Model& model, loader::Loader& loader) {
     output = to_float(output);
     if (loss_ != nullptr) totals.add((*loss_)(output, targets));
     for (auto& metric : metrics_) {
-      metric->update({.output = output, .targets = targets, .height = images.size(2),
-                      .width = images.size(3), .indices = batch->indices});
+      metric->update({.output = output,
+                      .targets = targets,
+                      .height = images.size(2),
+                      .width = images.size(3),
+                      .indices = batch->indices});
     }
     if (options_.show_progress && progress.due()) {
       progress.update(fmt::format("{:3}% {}/{}", 100 * (i + 1) / batches, i + 1, batches));
@@ -137,7 +141,8 @@ NamedValues Evaluator::run(models::Model& model, loader::Loader& loader) {
   if (loss_ != nullptr) {
     const auto names = loss_->component_names();
     const auto components = totals.components(*loss_, comm_);
-    for (std::size_t i = 0; i < components.size(); ++i) values.emplace_back(names[i], components[i]);
+    for (std::size_t i = 0; i < components.size(); ++i)
+      values.emplace_back(names[i], components[i]);
   }
   for (auto& metric : metrics_) {
     merge_over_ranks(*metric, comm_);

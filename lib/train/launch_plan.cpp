@@ -13,13 +13,16 @@ enum class MultiGpu { kUnset, kOff, kAuto, kDdp };
 MultiGpu read_multi_gpu(core::Node& root) {
   if (!root.has("multi_gpu")) return MultiGpu::kUnset;
   core::Node node = root.child("multi_gpu");
-  if (node.kind() == core::Tree::Kind::kBool) return node.tree()->boolean ? MultiGpu::kDdp : MultiGpu::kOff;
+  if (node.kind() == core::Tree::Kind::kBool)
+    return node.tree()->boolean ? MultiGpu::kDdp : MultiGpu::kOff;
   const std::string key = core::fuzzy_key(node.as<std::string>());
   if (key == "off" || key == "none") return MultiGpu::kOff;
   if (key == "auto") return MultiGpu::kAuto;
   if (key == "ddp" || key == "distributeddataparallel") return MultiGpu::kDdp;
   if (key == "dp" || key == "dataparallel") {
-    node.problem("DP (threads of one process) is not supported; use DDP: one process per GPU, faster and exact");
+    node.problem(
+        "DP (threads of one process) is not supported; use DDP: one process per GPU, faster and "
+        "exact");
   } else {
     node.problem("must be Off, AUTO or DDP, found '" + node.tree()->text + "'");
   }
@@ -56,7 +59,8 @@ LaunchPlan LaunchPlan::from(core::Node& root) {
     return plan;
   }
   if (mode == MultiGpu::kOff) {
-    if (gpus && *gpus > 1) root.problem("num_gpus", "multi_gpu is Off, so num_gpus must be 1 (or multi_gpu DDP)");
+    if (gpus && *gpus > 1)
+      root.problem("num_gpus", "multi_gpu is Off, so num_gpus must be 1 (or multi_gpu DDP)");
     return plan;
   }
   if (gpus && *gpus == 0) root.problem("num_gpus", "0 GPUs: write device: cpu");

@@ -33,7 +33,9 @@ tensor::Value processing_params(const RunPlan& plan, const Run& run) {
     }
     return params;
   } catch (const core::Error& error) {
-    core::log::warning("checkpoints of this run will not say how images are prepared for predict: {}", error.what());
+    core::log::warning(
+        "checkpoints of this run will not say how images are prepared for predict: {}",
+        error.what());
     return {};
   }
 }

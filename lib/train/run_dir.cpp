@@ -18,7 +18,8 @@ std::string new_run_name() {
   const auto now = std::chrono::system_clock::now();
   const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
   const auto micros =
-      std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count() % 1000000;
+      std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count() %
+      1000000;
   std::tm local{};
   localtime_r(&seconds, &local);
   return fmt::format("RUN_{:%Y%m%d_%H%M%S}_{:06}", local, micros);
@@ -36,7 +37,8 @@ std::optional<fs::path> newest_in(const fs::path& folder, const std::string& che
   std::error_code error;
   std::optional<fs::path> newest;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (is_run_with(entry, checkpoint) && (!newest || entry.path().filename() > newest->filename())) {
+    if (is_run_with(entry, checkpoint) &&
+        (!newest || entry.path().filename() > newest->filename())) {
       newest = entry.path();
     }
   }
@@ -46,8 +48,9 @@ std::optional<fs::path> newest_in(const fs::path& folder, const std::string& che
 }  // namespace
 
 void check_name(const std::string& key, const std::string& name) {
-  const bool bad = name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
-                   std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  const bool bad =
+      name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
+      std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
   if (bad) {
     throw core::InputError("'" + name + "' is no name for a folder", key,
                            "use a name without '/', '..' and control characters");
@@ -60,8 +63,8 @@ fs::path create_run_dir(const fs::path& root, const std::string& experiment) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) {
-    throw core::InputError("cannot make the folder for checkpoints: " + error.message(), folder.string(),
-                           "choose another one with ckpt_root_dir=…");
+    throw core::InputError("cannot make the folder for checkpoints: " + error.message(),
+                           folder.string(), "choose another one with ckpt_root_dir=…");
   }
   fs::path run;
   do {  // two runs in one microsecond would share a name

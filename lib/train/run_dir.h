@@ -13,7 +13,8 @@ namespace sgtrain::train {
 void check_name(const std::string& key, const std::string& name);
 
 /// Makes a new run folder and points `latest` at it.
-std::filesystem::path create_run_dir(const std::filesystem::path& root, const std::string& experiment);
+std::filesystem::path create_run_dir(const std::filesystem::path& root,
+                                     const std::string& experiment);
 
 /// The most recent run of an experiment that holds `checkpoint`; nullopt when there is none.
 std::optional<std::filesystem::path> latest_run_dir(const std::filesystem::path& root,

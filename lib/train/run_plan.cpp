@@ -5,8 +5,8 @@
 #include "core/error.h"
 #include "core/plugin.h"
 #include "core/text.h"
-#include "data/read_params.h"
 #include "data/paths.h"
+#include "data/read_params.h"
 #include "recipe/variable_setup.h"
 #include "train/dataloader_names.h"
 #include "train/run_dir.h"
@@ -15,9 +15,16 @@ namespace sgtrain::train {
 namespace {
 
 /// Top-level keys of the reference that this program has no use for.
-constexpr const char* kInertKeys[] = {"pre_launch_callbacks_list", "quantization_params", "conversion_params",
-                                      "calibration_dataloader_params", "anchors", "hydra", "_convert_",
-                                      "dataset_name", "result_path", "experiment_suffix"};
+constexpr const char* kInertKeys[] = {"pre_launch_callbacks_list",
+                                      "quantization_params",
+                                      "conversion_params",
+                                      "calibration_dataloader_params",
+                                      "anchors",
+                                      "hydra",
+                                      "_convert_",
+                                      "dataset_name",
+                                      "result_path",
+                                      "experiment_suffix"};
 
 std::vector<std::string> strings_of(core::Node node) {
   return node.is_null() ? std::vector<std::string>{} : node.as<std::vector<std::string>>();
@@ -29,11 +36,14 @@ void complete_num_classes(core::Tree& root) {
   const auto data = root.find("dataset_params");
   if (!arch || !arch->is_map() || !data || !data->is_map()) return;
   const auto given = arch->find("num_classes");
-  if (given && given->kind != core::Tree::Kind::kNull && given->kind != core::Tree::Kind::kMissing) return;
-  if (const auto count = data->find("num_classes"); count && count->kind == core::Tree::Kind::kInt) {
+  if (given && given->kind != core::Tree::Kind::kNull && given->kind != core::Tree::Kind::kMissing)
+    return;
+  if (const auto count = data->find("num_classes");
+      count && count->kind == core::Tree::Kind::kInt) {
     arch->set("num_classes", count->clone());
   } else if (const auto names = data->find("class_names"); names && names->is_list()) {
-    arch->set("num_classes", core::Tree::of(static_cast<std::int64_t>(names->list.size()), names->mark));
+    arch->set("num_classes",
+              core::Tree::of(static_cast<std::int64_t>(names->list.size()), names->mark));
   }
 }
 
@@ -44,7 +54,8 @@ DataPlan plan_data(core::Node& params, const std::string& name, const std::strin
   plan.name = name;
   core::Node dataset = params.child(dataset_key);
   core::Node loader = params.child(loader_key);
-  if (!loader.is_map()) params.problem(loader_key, "required, but not given (batch_size, num_workers …)");
+  if (!loader.is_map())
+    params.problem(loader_key, "required, but not given (batch_size, num_workers …)");
   plan.loader = loader::LoaderParams::from(loader);
   std::string class_name;
   if (auto own = loader.find<std::string>("dataset")) {
@@ -55,16 +66,19 @@ DataPlan plan_data(core::Node& params, const std::string& name, const std::strin
       class_name = *known;
     } else {
       params.problem("unknown data loader '" + *loader_name + "'" +
-                     core::did_you_mean(*loader_name, loader_names()) + "; or name a data set class as " +
-                     loader_key + ".dataset");
+                     core::did_you_mean(*loader_name, loader_names()) +
+                     "; or name a data set class as " + loader_key + ".dataset");
     }
   } else {
-    params.problem(loader_key, "says no data set: give `dataset: ClassName` here, or a loader's name at the top level");
+    params.problem(
+        loader_key,
+        "says no data set: give `dataset: ClassName` here, or a loader's name at the top level");
   }
   if (!class_name.empty()) {
     plan.dataset = data::Dataset::registry().parse({.name = class_name, .params = dataset});
   }
-  if (dataset.has("target_transform")) dataset.problem("target_transform", "no target transform is known; leave it null");
+  if (dataset.has("target_transform"))
+    dataset.problem("target_transform", "no target transform is known; leave it null");
   plan.input_dim = data::find_size(dataset, "input_dim");
   plan.transforms = data::Pipeline::Params::from(dataset);
   return plan;
@@ -74,7 +88,8 @@ WeightsPlan read_weights(core::Node params) {
   WeightsPlan plan;
   if (params.is_null()) return plan;
   plan.checkpoint_path = params.find<std::string>("checkpoint_path");
-  if (auto external = params.find<std::string>("external_checkpoint_path")) plan.checkpoint_path = external;
+  if (auto external = params.find<std::string>("external_checkpoint_path"))
+    plan.checkpoint_path = external;
   plan.pretrained_weights = params.find<std::string>("pretrained_weights");
   plan.load_backbone = params.get_or("load_backbone", false);
   params.get_or("load_checkpoint", false);
@@ -91,9 +106,12 @@ WeightsPlan read_weights(core::Node params) {
     } else {
       text = strict.as<std::string>();
     }
-    static const std::map<std::string, std::string> kNames{
-        {"off", "off"}, {"false", "off"}, {"on", "on"}, {"true", "on"},
-        {"nokeymatching", "no_key_matching"}, {"keymatching", "key_matching"}};
+    static const std::map<std::string, std::string> kNames{{"off", "off"},
+                                                           {"false", "off"},
+                                                           {"on", "on"},
+                                                           {"true", "on"},
+                                                           {"nokeymatching", "no_key_matching"},
+                                                           {"keymatching", "key_matching"}};
     const auto found = kNames.find(core::fuzzy_key(text));
     if (found == kNames.end()) {
       strict.problem("must be off, on, no_key_matching or key_matching, found '" + text + "'");
@@ -117,8 +135,9 @@ void plan_tests(core::Node& root, core::Node& params, RunPlan& plan) {
     const bool own = test_params.is_map() && test_params.has(name);
     auto section = core::Tree::make_map(test_params.tree()->mark);
     section->set("dataset", own ? test_params.child(name).tree() : test_params.tree());
-    section->set("loader", test_loader.is_map() && test_loader.has(name) ? test_loader.child(name).tree()
-                                                                         : test_loader.tree());
+    section->set("loader", test_loader.is_map() && test_loader.has(name)
+                               ? test_loader.child(name).tree()
+                               : test_loader.tree());
     core::Node node(section, root.problems(), "dataset_params.test");
     plan.tests.push_back(plan_data(node, name, "dataset", "loader", tests.find<std::string>(name)));
   }
@@ -127,10 +146,13 @@ void plan_tests(core::Node& root, core::Node& params, RunPlan& plan) {
 /// Keys that interpolations read count as read, and so do the maps they stand in.
 void mark_variables(const recipe::Recipe& recipe) {
   for (const std::string& dotted : recipe.variables) {
-    for (std::size_t end = dotted.find('.'); end != std::string::npos; end = dotted.find('.', end + 1)) {
-      if (const auto parent = recipe.tree->find_path(dotted.substr(0, end))) parent->was_read = true;
+    for (std::size_t end = dotted.find('.'); end != std::string::npos;
+         end = dotted.find('.', end + 1)) {
+      if (const auto parent = recipe.tree->find_path(dotted.substr(0, end)))
+        parent->was_read = true;
     }
-    if (const auto value = recipe.tree->find_path(dotted)) core::Node(value, std::make_shared<core::Problems>()).read_all();
+    if (const auto value = recipe.tree->find_path(dotted))
+      core::Node(value, std::make_shared<core::Problems>()).read_all();
   }
 }
 
@@ -159,7 +181,10 @@ RunPlan plan_run(const recipe::LoadOptions& options, const Needs& needs) {
   RunPlan plan;
   plan.file = recipe.file;
   // Ours: where relative data paths start. Written into the resolved recipe, which lies elsewhere.
-  plan.recipe_dir = root.get_or("recipe_dir", std::filesystem::absolute(recipe.file).parent_path().string().c_str()).value();
+  plan.recipe_dir =
+      root.get_or("recipe_dir",
+                  std::filesystem::absolute(recipe.file).parent_path().string().c_str())
+          .value();
   recipe.tree->set("recipe_dir", core::Tree::of(plan.recipe_dir.string(), {recipe.tree->mark}));
   root.child("recipe_dir");
   plan.resolved_recipe = recipe::to_yaml(recipe);
@@ -172,7 +197,9 @@ RunPlan plan_run(const recipe::LoadOptions& options, const Needs& needs) {
   plan.num_classes = arch.get_or("num_classes", 0);
   if (!plan.architecture.empty()) {
     plan.model = models::Model::registry().parse(
-        {.name = plan.architecture, .params = arch.is_map() ? arch : core::Node(core::Tree::make_map(), problems, "arch_params")});
+        {.name = plan.architecture,
+         .params =
+             arch.is_map() ? arch : core::Node(core::Tree::make_map(), problems, "arch_params")});
   }
   plan.weights = read_weights(root.child("checkpoint_params"));
   plan.launch = LaunchPlan::from(root);
@@ -194,7 +221,8 @@ RunPlan plan_run(const recipe::LoadOptions& options, const Needs& needs) {
   const auto train_name = root.find<std::string>("train_dataloader");
   const auto valid_name = root.find<std::string>("val_dataloader");
   if (needs.training) {
-    plan.train = plan_data(data, "train", "train_dataset_params", "train_dataloader_params", train_name);
+    plan.train =
+        plan_data(data, "train", "train_dataset_params", "train_dataloader_params", train_name);
   } else {
     data.child("train_dataset_params").read_all();
     data.child("train_dataloader_params").read_all();

@@ -37,7 +37,7 @@ struct WeightsPlan {
 
 /// Which parts of the recipe the command needs.
 struct Needs {
-  bool training = true;    // else evaluation: no train set, optimizer keys are read all the same
+  bool training = true;  // else evaluation: no train set, optimizer keys are read all the same
   bool validation = true;
 };
 
@@ -54,8 +54,8 @@ struct RunPlan {
   std::vector<DataPlan> tests;
   TrainingParams training;
   LaunchPlan launch;
-  std::string resolved_recipe;    // flat YAML
-  std::filesystem::path file;     // the recipe itself
+  std::string resolved_recipe;  // flat YAML
+  std::filesystem::path file;   // the recipe itself
   std::vector<std::string> notes;
 };
 

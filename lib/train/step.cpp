@@ -7,7 +7,8 @@
 
 namespace sgtrain::train {
 at::Tensor to_network_input(const at::Tensor& images, const InputFormat& format) {
-  return loader::normalise(images.to(format.device, images.scalar_type(), /*non_blocking=*/true), format.normalisation);
+  return loader::normalise(images.to(format.device, images.scalar_type(), /*non_blocking=*/true),
+                           format.normalisation);
 }
 
 tensor::ModelOutput to_float(const tensor::ModelOutput& output) {
@@ -22,8 +23,10 @@ tensor::ModelOutput to_float(const tensor::ModelOutput& output) {
 GlobalLoss globalise(const losses::LossResult& loss, dist::Communicator& comm) {
   const auto count = static_cast<std::int64_t>(loss.terms.size());
   std::vector<at::Tensor> numbers;
-  for (const auto& term : loss.terms) numbers.push_back(term.sum.detach().to(at::kDouble).reshape({}));
-  for (const auto& term : loss.terms) numbers.push_back(term.normaliser.detach().to(at::kDouble).reshape({}));
+  for (const auto& term : loss.terms)
+    numbers.push_back(term.sum.detach().to(at::kDouble).reshape({}));
+  for (const auto& term : loss.terms)
+    numbers.push_back(term.normaliser.detach().to(at::kDouble).reshape({}));
   at::Tensor packed = at::stack(numbers);
   comm.all_reduce(packed);
   const at::Tensor host = packed.cpu();
@@ -47,7 +50,8 @@ GlobalLoss globalise(const losses::LossResult& loss, dist::Communicator& comm) {
 }
 
 StepOutput TrainStep::run(const tensor::Batch& batch, bool last,
-                          const std::vector<std::unique_ptr<loader::BatchTransform>>& mixing, core::Random random) {
+                          const std::vector<std::unique_ptr<loader::BatchTransform>>& mixing,
+                          core::Random random) {
   StepOutput step;
   step.targets = batch.targets.to(options_.input.device);
   at::Tensor images = to_network_input(batch.images, options_.input);
@@ -61,7 +65,8 @@ StepOutput TrainStep::run(const tensor::Batch& batch, bool last,
   output = to_float(output);
   step.loss = globalise(loss_(output, step.targets), comm_);
   if (step.loss.finite) {
-    at::Tensor total = options_.loss_scale == 1.0 ? step.loss.total : step.loss.total * options_.loss_scale;
+    at::Tensor total =
+        options_.loss_scale == 1.0 ? step.loss.total : step.loss.total * options_.loss_scale;
     if (options_.scaler != nullptr) total = options_.scaler->scale(total);
     reducer_.before_backward(total);
     total.backward();

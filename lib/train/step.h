@@ -50,18 +50,19 @@ class TrainStep {
   struct Options {
     InputFormat input;
     at::ScalarType precision = at::kFloat;
-    double loss_scale = 1.0;             // 1/k for a mean over k accumulated micro-batches
+    double loss_scale = 1.0;              // 1/k for a mean over k accumulated micro-batches
     optim::GradScaler* scaler = nullptr;  // fp16 only
   };
-  TrainStep(models::Model& model, losses::Loss& loss, dist::Communicator& comm, dist::Reducer& reducer,
-            const Options& options)
+  TrainStep(models::Model& model, losses::Loss& loss, dist::Communicator& comm,
+            dist::Reducer& reducer, const Options& options)
       : model_(model), loss_(loss), comm_(comm), reducer_(reducer), options_(options) {}
 
   /// Gradients add up in the parameters. `last` micro-batch of an accumulation: they are reduced
   /// over ranks. A non-finite loss leaves the gradients as they were (on every rank).
   /// @param mixing the loader's batch transforms (mixup) and their random stream
   StepOutput run(const tensor::Batch& batch, bool last,
-                 const std::vector<std::unique_ptr<loader::BatchTransform>>& mixing, core::Random random);
+                 const std::vector<std::unique_ptr<loader::BatchTransform>>& mixing,
+                 core::Random random);
 
  private:
   models::Model& model_;

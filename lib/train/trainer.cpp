@@ -40,7 +40,8 @@ std::vector<tensor::TensorRef> reduced_parameters(models::Model& model) {
   const auto unused = model.unused_parameters();
   auto refs = model.named_parameters();
   std::erase_if(refs, [&](const tensor::TensorRef& ref) {
-    return !ref.tensor->requires_grad() || std::find(unused.begin(), unused.end(), ref.name) != unused.end();
+    return !ref.tensor->requires_grad() ||
+           std::find(unused.begin(), unused.end(), ref.name) != unused.end();
   });
   return refs;
 }
@@ -53,13 +54,15 @@ std::string resolve_metric_name(const std::string& wanted, const std::vector<std
   }
   for (const std::string& name : names) {
     const std::string component = name.substr(name.rfind('/') + 1);
-    if (core::fuzzy_key(name) == core::fuzzy_key(wanted) || core::fuzzy_key(component) == core::fuzzy_key(wanted)) {
+    if (core::fuzzy_key(name) == core::fuzzy_key(wanted) ||
+        core::fuzzy_key(component) == core::fuzzy_key(wanted)) {
       return name;
     }
   }
   throw core::InputError("metric_to_watch '" + wanted + "' is none of this run's values" +
                              core::did_you_mean(wanted, names),
-                         "training_hyperparams.metric_to_watch", "choose one of: " + core::join(names));
+                         "training_hyperparams.metric_to_watch",
+                         "choose one of: " + core::join(names));
 }
 
 Trainer::Trainer(Run& run)
@@ -69,7 +72,8 @@ Trainer::Trainer(Run& run)
   for (const std::string& name : run.loss->component_names()) summary_.set_direction(name, false);
   for (const auto* list : {&run.train_metrics, &run.valid_metrics}) {
     for (const auto& metric : *list) {
-      for (const auto& value : metric->describe()) summary_.set_direction(value.name, value.greater_is_better);
+      for (const auto& value : metric->describe())
+        summary_.set_direction(value.name, value.greater_is_better);
     }
   }
 }
@@ -85,7 +89,9 @@ FitResult Trainer::fit() {
   return finish();
 }
 
-void Trainer::resume(const std::filesystem::path& checkpoint) { checkpointing_.resume(checkpoint, state_); }
+void Trainer::resume(const std::filesystem::path& checkpoint) {
+  checkpointing_.resume(checkpoint, state_);
+}
 
 int Trainer::batches_per_epoch() const {
   const auto all = static_cast<int>(run_.train_loader->batches());
@@ -95,11 +101,13 @@ int Trainer::batches_per_epoch() const {
 void Trainer::start() {
   dist::broadcast_state(*run_.comm, run_.model->state());
   reducer_ = std::make_unique<dist::Reducer>(*run_.comm, reduced_parameters(*run_.model));
-  evaluator_ = std::make_unique<Evaluator>(
-      run_.valid_metrics, run_.loss.get(), *run_.comm,
-      Evaluator::Options{.input = run_.input, .precision = run_.precision,
-                         .max_batches = run_.params.max_valid_batches,
-                         .show_progress = !run_.params.silent_mode, .title = "Validating"});
+  evaluator_ =
+      std::make_unique<Evaluator>(run_.valid_metrics, run_.loss.get(), *run_.comm,
+                                  Evaluator::Options{.input = run_.input,
+                                                     .precision = run_.precision,
+                                                     .max_batches = run_.params.max_valid_batches,
+                                                     .show_progress = !run_.params.silent_mode,
+                                                     .title = "Validating"});
   dist::on_main([&] { core::log::info("{}", banner(run_, batches_per_epoch())); });
   notify(&Callback::on_training_start);
 }
@@ -114,10 +122,12 @@ void Trainer::train_epoch() {
     train_averages_ = {};
     for (auto& metric : run_.train_metrics) metric->reset();
   }
-  TrainStep step(*run_.model, *run_.loss, *run_.comm, *reducer_,
-                 {.input = run_.input, .precision = run_.precision,
-                  .loss_scale = run_.params.accumulate == "mean" ? 1.0 / run_.params.batch_accumulate : 1.0,
-                  .scaler = run_.scaler.get()});
+  TrainStep step(
+      *run_.model, *run_.loss, *run_.comm, *reducer_,
+      {.input = run_.input,
+       .precision = run_.precision,
+       .loss_scale = run_.params.accumulate == "mean" ? 1.0 / run_.params.batch_accumulate : 1.0,
+       .scaler = run_.scaler.get()});
   progress_ = std::make_unique<core::Progress>(fmt::format("Train epoch {}: ", state_.epoch));
   schedule_lr({.epoch = state_.epoch, .batch = state_.batch, .epoch_start = true});
   notify(&Callback::on_train_loader_start);
@@ -140,7 +150,8 @@ void Trainer::train_epoch() {
   state_.train_values = train_averages_.named(run_.loss->component_names());
   for (auto& metric : run_.train_metrics) {
     merge_over_ranks(*metric, *run_.comm);
-    for (const auto& value : metric->compute()) state_.train_values.emplace_back(value.name, value.value);
+    for (const auto& value : metric->compute())
+      state_.train_values.emplace_back(value.name, value.value);
   }
 }
 
@@ -169,14 +180,18 @@ void Trainer::after_step(const StepOutput& output, const tensor::Batch& batch) {
   train_averages_.add(output.loss.components, static_cast<double>(batch.size()));
   images_this_epoch_ += batch.size();
   for (auto& metric : run_.train_metrics) {
-    metric->update({.output = output.output, .targets = output.targets, .height = batch.images.size(1),
-                    .width = batch.images.size(2), .indices = batch.indices});
+    metric->update({.output = output.output,
+                    .targets = output.targets,
+                    .height = batch.images.size(1),
+                    .width = batch.images.size(2),
+                    .indices = batch.indices});
   }
 }
 
 void Trainer::optimizer_step() {
   if (run_.scaler) run_.scaler->unscale(*run_.optimizer);
-  if (run_.params.clip_grad_norm) optim::clip_grad_norm(*run_.optimizer, *run_.params.clip_grad_norm);
+  if (run_.params.clip_grad_norm)
+    optim::clip_grad_norm(*run_.optimizer, *run_.params.clip_grad_norm);
   if (run_.scaler) {
     run_.scaler->step(*run_.optimizer);
     run_.scaler->update();
@@ -224,14 +239,17 @@ void Trainer::handle_non_finite(const StepOutput& output, const tensor::Batch& b
   for (std::size_t i = 0; i < batch.indices.size() && i < 8; ++i) {
     images.push_back(run_.train_set->image_path(batch.indices[i]));
   }
-  const std::string text =
-      fmt::format("epoch {} batch {}: {}; first tensor with non-finite values: {}; images: {}; this step is skipped",
-                  state_.epoch, state_.batch, where, tensor, core::join(images));
+  const std::string text = fmt::format(
+      "epoch {} batch {}: {}; first tensor with non-finite values: {}; images: {}; this step is "
+      "skipped",
+      state_.epoch, state_.batch, where, tensor, core::join(images));
   core::log::warning("{}", text);
   if (state_.non_finite_in_a_row >= run_.params.max_non_finite_steps) {
     throw core::Error(fmt::format("the loss was not finite {} times in a row; last: {}",
                                   state_.non_finite_in_a_row, text),
-                      {}, "lower initial_lr, use precision=fp32 or check these images' boxes; the last checkpoint is intact");
+                      {},
+                      "lower initial_lr, use precision=fp32 or check these images' boxes; the last "
+                      "checkpoint is intact");
   }
 }
 
@@ -239,7 +257,8 @@ bool Trainer::should_validate() const {
   const auto& p = run_.params;
   const int done = state_.epoch + 1;
   return done % p.run_validation_freq == 0 || done == p.max_epochs ||
-         std::find(p.save_ckpt_epoch_list.begin(), p.save_ckpt_epoch_list.end(), done) != p.save_ckpt_epoch_list.end();
+         std::find(p.save_ckpt_epoch_list.begin(), p.save_ckpt_epoch_list.end(), done) !=
+             p.save_ckpt_epoch_list.end();
 }
 
 void Trainer::validate() {
@@ -267,7 +286,8 @@ void Trainer::test() {
 void Trainer::remember_best() {
   for (const auto& [name, value] : state_.valid_values) {
     if (name != watched_) continue;
-    if (!is_metric_better(value, state_.best_metric, state_.has_best, run_.params.greater_metric_to_watch_is_better)) {
+    if (!is_metric_better(value, state_.best_metric, state_.has_best,
+                          run_.params.greater_metric_to_watch_is_better)) {
       return;
     }
     state_.has_best = true;
@@ -293,12 +313,14 @@ void Trainer::log_epoch() {
   if (!test_values_.empty()) summary_.update("Test", test_values_);
   if (!run_.params.silent_mode) {
     core::log::info("{}", summary_.render(state_.epoch, core::log::color_stderr()));
-    core::log::info("epoch {}: {:.1f} s, {:.1f} images/s; loader: {}", state_.epoch, epoch_seconds_,
-                    static_cast<double>(images_this_epoch_) * run_.comm->world_size() / epoch_seconds_,
-                    run_.train_loader->stats().text());
+    core::log::info(
+        "epoch {}: {:.1f} s, {:.1f} images/s; loader: {}", state_.epoch, epoch_seconds_,
+        static_cast<double>(images_this_epoch_) * run_.comm->world_size() / epoch_seconds_,
+        run_.train_loader->stats().text());
   }
   loggers::Scalars scalars;
-  for (const auto& [name, value] : state_.train_values) scalars.emplace_back("Train_" + name, value);
+  for (const auto& [name, value] : state_.train_values)
+    scalars.emplace_back("Train_" + name, value);
   for (const auto& [name, value] : epoch_values_) scalars.emplace_back("Valid_" + name, value);
   for (const auto& [name, value] : test_values_) scalars.emplace_back("Test_" + name, value);
   const auto& groups = run_.optimizer->groups();
@@ -314,8 +336,11 @@ FitResult Trainer::finish() {
   notify(&Callback::on_training_end);
   if (stop_reason_) core::log::info("training stopped early: {}", *stop_reason_);
   run_.logger->close();
-  return {.valid_values = state_.valid_values, .test_values = test_values_, .watched = watched_,
-          .best_metric = state_.best_metric, .best_epoch = state_.best_epoch,
+  return {.valid_values = state_.valid_values,
+          .test_values = test_values_,
+          .watched = watched_,
+          .best_metric = state_.best_metric,
+          .best_epoch = state_.best_epoch,
           .best_checkpoint = checkpointing_.best_path()};
 }
 
@@ -334,10 +359,12 @@ void Trainer::stop_for_signal() {
   const auto saved = checkpointing_.save_latest(state_, watched_);
   run_.logger->close();
   const int signal = core::signals::stop_signal();
-  throw core::Interrupted(signal, fmt::format("stopped by {} at epoch {} batch {}; {}", core::signals::name(signal),
-                                              state_.epoch, state_.batch,
-                                              saved.empty() ? "nothing was saved (save_model is off)"
-                                                            : "saved, go on with: sgtrain resume " + run_.dir.string()));
+  throw core::Interrupted(
+      signal,
+      fmt::format("stopped by {} at epoch {} batch {}; {}", core::signals::name(signal),
+                  state_.epoch, state_.batch,
+                  saved.empty() ? "nothing was saved (save_model is off)"
+                                : "saved, go on with: sgtrain resume " + run_.dir.string()));
 }
 
 void Trainer::notify(Requests (Callback::*moment)(PhaseContext&), const tensor::Batch* batch,
@@ -345,8 +372,13 @@ void Trainer::notify(Requests (Callback::*moment)(PhaseContext&), const tensor::
   if (run_.callbacks.empty()) return;
   NamedValues metrics = state_.train_values;
   metrics.insert(metrics.end(), state_.valid_values.begin(), state_.valid_values.end());
-  PhaseContext context{.state = state_, .model = *run_.model, .loss = *run_.loss, .metrics = metrics,
-                       .batch = batch, .output = output, .is_main = run_.comm->is_main()};
+  PhaseContext context{.state = state_,
+                       .model = *run_.model,
+                       .loss = *run_.loss,
+                       .metrics = metrics,
+                       .batch = batch,
+                       .output = output,
+                       .is_main = run_.comm->is_main()};
   for (auto& callback : run_.callbacks) {
     const Requests requests = (callback.get()->*moment)(context);
     if (requests.stop_training) stop_reason_ = requests.stop_training;
@@ -361,11 +393,13 @@ void Trainer::show_progress(double seconds_per_batch) {
     losses += fmt::format(", {}={:.4g}", name, value);
   }
   const int left = static_cast<int>(seconds_per_batch * (batches - state_.batch));
-  const double images = static_cast<double>(run_.train_loader->params().batch_size) * run_.comm->world_size();
-  progress_->update(fmt::format("{:3}% {}/{} [{:02}:{:02} left, {:.1f} images/s{}, mem={:.2f} GB]",
-                                100 * state_.batch / batches, state_.batch, batches, left / 60, left % 60,
-                                images / seconds_per_batch, losses,
-                                static_cast<double>(tensor::memory_in_use(run_.input.device)) / 1e9));
+  const double images =
+      static_cast<double>(run_.train_loader->params().batch_size) * run_.comm->world_size();
+  progress_->update(
+      fmt::format("{:3}% {}/{} [{:02}:{:02} left, {:.1f} images/s{}, mem={:.2f} GB]",
+                  100 * state_.batch / batches, state_.batch, batches, left / 60, left % 60,
+                  images / seconds_per_batch, losses,
+                  static_cast<double>(tensor::memory_in_use(run_.input.device)) / 1e9));
 }
 
 }  // namespace sgtrain::train

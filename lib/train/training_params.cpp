@@ -39,13 +39,15 @@ std::map<std::string, double> read_initial_lr(core::Node& node) {
   core::Node value = node.child("initial_lr");
   if (!value.is_map()) return {{"default", node.get<double>("initial_lr").min(0.0)}};
   for (const std::string& prefix : value.keys()) rates[prefix] = value.get<double>(prefix).min(0.0);
-  if (!rates.contains("default")) value.problem("needs an entry 'default' for all other parameters");
+  if (!rates.contains("default"))
+    value.problem("needs an entry 'default' for all other parameters");
   return rates;
 }
 
 std::string read_precision(core::Node& node) {
   const bool mixed = node.get_or("mixed_precision", false);
-  return node.get_or("precision|amp", mixed ? "auto" : "fp32").one_of({"auto", "fp32", "bf16", "fp16"});
+  return node.get_or("precision|amp", mixed ? "auto" : "fp32")
+      .one_of({"auto", "fp32", "bf16", "fp16"});
 }
 
 void read_learning_rate(core::Node& node, TrainingParams& p) {
@@ -86,7 +88,8 @@ void read_optimisation(core::Node& node, TrainingParams& p) {
   p.load_opt_params = node.get_or("load_opt_params", true);
   p.batch_accumulate = node.get_or("batch_accumulate|grad_accum_steps", 1).min(1);
   p.accumulate = node.get_or("accumulate", "sum").one_of({"sum", "mean"});
-  if (node.has("clip_grad_norm|clip_grad")) p.clip_grad_norm = node.get<double>("clip_grad_norm|clip_grad").above(0.0);
+  if (node.has("clip_grad_norm|clip_grad"))
+    p.clip_grad_norm = node.get<double>("clip_grad_norm|clip_grad").above(0.0);
   p.precision = read_precision(node);
   p.sync_bn = node.get_or("sync_bn", false);
   if (node.get_or("precise_bn", false)) {
@@ -97,7 +100,8 @@ void read_optimisation(core::Node& node, TrainingParams& p) {
   if (node.has("ema_params")) {
     core::Node ema = node.child("ema_params");
     p.ema_params.decay = ema.get_or("decay", p.ema_params.decay).in(0.0, 1.0);
-    p.ema_params.decay_type = ema.get_or("decay_type", "exp").one_of({"constant", "threshold", "exp"});
+    p.ema_params.decay_type =
+        ema.get_or("decay_type", "exp").one_of({"constant", "threshold", "exp"});
     p.ema_params.beta = ema.get_or("beta", p.ema_params.beta).above(0.0);
     if (ema.has("exp_activation")) {  // legacy spelling of the decay type
       p.ema_params.decay_type = ema.get_or("exp_activation", true) ? "exp" : "constant";
@@ -156,9 +160,10 @@ TrainingParams TrainingParams::from(core::Node& node) {
   read_optimisation(node, p);
   read_selection(node, p);
   read_checkpoints(node, p);
-  core::Node logger_params = node.has("sg_logger_params")
-                                 ? node.child("sg_logger_params")
-                                 : core::Node(core::Tree::make_map(), node.problems(), "sg_logger_params");
+  core::Node logger_params =
+      node.has("sg_logger_params")
+          ? node.child("sg_logger_params")
+          : core::Node(core::Tree::make_map(), node.problems(), "sg_logger_params");
   const std::string logger = node.get_or("sg_logger", "base_sg_logger");
   p.logger = loggers::Logger::registry().parse({.name = logger, .params = logger_params});
   p.silent_mode = node.get_or("silent_mode", false);
@@ -169,7 +174,8 @@ TrainingParams TrainingParams::from(core::Node& node) {
     const bool asks = value.kind() != core::Tree::Kind::kBool || value.tree()->boolean;
     if (asks && std::string_view(inert.key) != "log_installed_packages" &&
         std::string_view(inert.key) != "kill_ddp_pgroup_on_end" && !value.is_map()) {
-      node.problems()->note(value.where() + ": " + inert.key + " has no effect here (" + inert.why + ")");
+      node.problems()->note(value.where() + ": " + inert.key + " has no effect here (" + inert.why +
+                            ")");
     }
   }
   return p;

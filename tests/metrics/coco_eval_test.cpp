@@ -233,8 +233,7 @@ TEST_CASE("scores of really trained predictions equal pycocotools'", "[metrics][
       const double x1 = std::stod((*it)[2]), y1 = std::stod((*it)[3]), x2 = std::stod((*it)[4]),
                    y2 = std::stod((*it)[5]);
       if (x2 <= x1 || y2 <= y1) continue;
-      const auto category =
-          std::find(names.begin(), names.end(), (*it)[1].str()) - names.begin();
+      const auto category = std::find(names.begin(), names.end(), (*it)[1].str()) - names.begin();
       data.truth.objects.push_back(
           {id, category, x1, y1, x2 - x1, y2 - y1, (x2 - x1) * (y2 - y1), false});
     }

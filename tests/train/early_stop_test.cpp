@@ -22,7 +22,9 @@ struct NoModel final : models::Model {
 };
 
 struct NoLoss final : losses::Loss {
-  losses::LossResult operator()(const tensor::ModelOutput&, const tensor::Targets&) override { return {}; }
+  losses::LossResult operator()(const tensor::ModelOutput&, const tensor::Targets&) override {
+    return {};
+  }
   std::string name() const override { return "NoLoss"; }
 };
 
@@ -43,7 +45,8 @@ int epochs_until_stop(const Case& c) {
   params->set("patience", Tree::of(std::int64_t{c.patience}));
   if (c.threshold == c.threshold) params->set("threshold", Tree::of(c.threshold));
   auto problems = std::make_shared<core::Problems>();
-  const auto maker = train::Callback::registry().parse({.name = "EarlyStop", .params = core::Node(params, problems)});
+  const auto maker = train::Callback::registry().parse(
+      {.name = "EarlyStop", .params = core::Node(params, problems)});
   REQUIRE(problems->empty());
   const auto callback = maker();
   NoModel model;

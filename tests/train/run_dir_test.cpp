@@ -41,5 +41,6 @@ TEST_CASE("names never leave their folder", "[train]") {
 TEST_CASE("a folder that cannot be made is a clear error", "[train]") {
   const Folder root;
   std::ofstream(root.path / "file") << "x";
-  CHECK_THROWS_WITH(train::create_run_dir(root.path / "file", "run"), Catch::Contains("ckpt_root_dir"));
+  CHECK_THROWS_WITH(train::create_run_dir(root.path / "file", "run"),
+                    Catch::Contains("ckpt_root_dir"));
 }

@@ -12,14 +12,14 @@ namespace {
 class EarlyStop final : public Callback {
  public:
   struct Params {
-    bool after_training = false;   // phase TRAIN_EPOCH_END; else VALIDATION_EPOCH_END
-    std::string monitor;           // logged name
-    bool greater = false;          // mode max
+    bool after_training = false;  // phase TRAIN_EPOCH_END; else VALIDATION_EPOCH_END
+    std::string monitor;          // logged name
+    bool greater = false;         // mode max
     double min_delta = 0.0;
-    int patience = 3;              // looks without improvement
+    int patience = 3;  // looks without improvement
     bool check_finite = true;
     std::optional<double> threshold;  // good enough: stop
-    bool strict = true;            // an unknown monitor is an error
+    bool strict = true;               // an unknown monitor is an error
     static Params from(core::Node& n) {
       Params p;
       p.after_training = n.get_or("phase", "VALIDATION_EPOCH_END")
@@ -38,7 +38,9 @@ class EarlyStop final : public Callback {
   };
   explicit EarlyStop(Params p) : p_(std::move(p)) {}
 
-  Requests on_train_loader_end(PhaseContext& context) override { return p_.after_training ? look(context) : Requests{}; }
+  Requests on_train_loader_end(PhaseContext& context) override {
+    return p_.after_training ? look(context) : Requests{};
+  }
   Requests on_validation_loader_end(PhaseContext& context) override {
     return p_.after_training ? Requests{} : look(context);
   }
@@ -70,7 +72,8 @@ class EarlyStop final : public Callback {
       return {};
     }
     if (++waited_ < p_.patience) return {};
-    return {.stop_training = p_.monitor + " did not improve for " + std::to_string(p_.patience) + " epochs"};
+    return {.stop_training =
+                p_.monitor + " did not improve for " + std::to_string(p_.patience) + " epochs"};
   }
 
   Params p_;

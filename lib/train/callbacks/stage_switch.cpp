@@ -5,8 +5,8 @@
 namespace sgtrain::train {
 namespace {
 
-/// PP-YOLOE's second stage: from epoch `static_assigner_end_epoch` on (0-based) targets are assigned
-/// by task alignment instead of ATSS.
+/// PP-YOLOE's second stage: from epoch `static_assigner_end_epoch` on (0-based) targets are
+/// assigned by task alignment instead of ATSS.
 class PPYoloETrainingStageSwitchCallback final : public Callback {
  public:
   struct Params {
@@ -20,9 +20,12 @@ class PPYoloETrainingStageSwitchCallback final : public Callback {
   // Every epoch start, not once: a resumed run begins in the stage it was in.
   Requests on_train_loader_start(PhaseContext& context) override {
     auto* loss = dynamic_cast<losses::StaticAssignerSwitch*>(&context.loss);
-    if (loss == nullptr) return {.stop_training = "PPYoloETrainingStageSwitchCallback: the loss has no static assigner"};
+    if (loss == nullptr)
+      return {.stop_training =
+                  "PPYoloETrainingStageSwitchCallback: the loss has no static assigner"};
     const bool is_static = context.state.epoch < params_.static_assigner_end_epoch;
-    if (loss->uses_static_assigner() != is_static && !is_static) core::log::info("from now on: task-aligned assignment");
+    if (loss->uses_static_assigner() != is_static && !is_static)
+      core::log::info("from now on: task-aligned assignment");
     loss->use_static_assigner(is_static);
     return {};
   }
@@ -32,5 +35,6 @@ class PPYoloETrainingStageSwitchCallback final : public Callback {
 };
 
 }  // namespace
-SGTRAIN_REGISTER(Callback, PPYoloETrainingStageSwitchCallback, "PPYoloETrainingStageSwitchCallback");
+SGTRAIN_REGISTER(Callback, PPYoloETrainingStageSwitchCallback,
+                 "PPYoloETrainingStageSwitchCallback");
 }  // namespace sgtrain::train

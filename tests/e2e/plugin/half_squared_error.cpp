@@ -14,7 +14,8 @@ class HalfSquaredErrorLoss final : public Loss {
   };
   explicit HalfSquaredErrorLoss(const Params& params) : params_(params) {}
 
-  LossResult operator()(const tensor::ModelOutput& output, const tensor::Targets& targets) override {
+  LossResult operator()(const tensor::ModelOutput& output,
+                        const tensor::Targets& targets) override {
     const at::Tensor logits = output["logits"].to(at::kFloat);
     const at::Tensor wanted = at::one_hot(targets.labels, logits.size(1)).to(at::kFloat);
     const auto samples = static_cast<double>(logits.size(0));
