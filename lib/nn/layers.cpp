@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "nn/sync_batch_norm.h"
 
 namespace sgtrain::nn {
 namespace {
@@ -144,6 +145,7 @@ void BatchNorm2d::count_batch(const at::Tensor& x) {
 }
 
 at::Tensor BatchNorm2d::forward(const at::Tensor& x) {
+  if (synchronised()) return sync_batch_norm(x, *this, *sync);
   if (is_training()) count_batch(x);
   return at::batch_norm(x, weight, bias, running_mean, running_var, is_training(), momentum, eps,
                         true);

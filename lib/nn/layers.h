@@ -6,6 +6,10 @@
 #include "nn/activation.h"
 #include "tensor/module.h"
 
+namespace sgtrain::dist {
+class Communicator;
+}
+
 namespace sgtrain::nn {
 
 struct ConvOptions {
@@ -84,7 +88,12 @@ class BatchNorm2d final : public tensor::Module {
   /// Scale and shift of evaluation: y = x * scale + shift, both [C], differentiable.
   std::pair<at::Tensor, at::Tensor> folded() const;
 
+  /// Statistics over all ranks in training (nn/sync_batch_norm.h): no fused function may then take
+  /// over.
+  bool synchronised() const { return sync != nullptr && is_training(); }
+
   double eps, momentum;
+  dist::Communicator* sync = nullptr;  // of the ranks that share statistics; not owned
   at::Tensor weight, bias, running_mean, running_var, num_batches_tracked;
 };
 

@@ -247,12 +247,13 @@ at::ScalarType resolve_precision(std::string_view text, at::Device device) {
     return at::kFloat;
   }
   if (key == "bf16" || key == "bfloat16") return at::kBFloat16;
+  if (key == "fp64" || key == "float64" || key == "double") return at::kDouble;
   if (key == "fp16" || key == "float16" || key == "half" || key == "16") {
     if (device.is_cuda()) return at::kHalf;
     throw core::InputError("precision fp16 is for GPUs", {}, "use bf16, fp32 or auto on the CPU");
   }
   throw core::InputError("unknown precision '" + std::string(text) + "'", {},
-                         "use auto, fp32, bf16 or fp16");
+                         "use auto, fp32, bf16, fp16 or fp64");
 }
 
 std::string_view precision_name(at::ScalarType dtype) {

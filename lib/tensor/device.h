@@ -42,10 +42,10 @@ struct CpuFeatures {
 };
 CpuFeatures cpu_features();  // that CPU and operating system both support
 
-/// "auto" | "fp32" | "bf16" | "fp16" -> what forward and loss compute in. auto: bf16 on CPUs with
-/// AVX512-BF16 or AMX and on GPUs from compute capability 8.0 on, fp16 on older GPUs from 7.0 on,
-/// else fp32. Aliases: float32, bfloat16, float16, half, true, false. Throws InputError for other
-/// names and for fp16 on the CPU.
+/// "auto" | "fp32" | "bf16" | "fp16" | "fp64" -> what forward and loss compute in. auto: bf16 on
+/// CPUs with AVX512-BF16 or AMX and on GPUs from compute capability 8.0 on, fp16 on older GPUs
+/// from 7.0 on, else fp32. Aliases: float32, bfloat16, float16, half, true, false. Throws
+/// InputError for other names and for fp16 on the CPU.
 at::ScalarType resolve_precision(std::string_view text, at::Device device);
 /// "fp32", "bf16", "fp16", "fp64".
 std::string_view precision_name(at::ScalarType dtype);

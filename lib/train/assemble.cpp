@@ -5,7 +5,9 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "dist/launcher.h"
+#include "dist/sync.h"
 #include "models/build.h"
+#include "nn/sync_batch_norm.h"
 #include "optim/param_groups.h"
 #include "tensor/device.h"
 #include "train/processing_params.h"
@@ -106,8 +108,11 @@ void build_model(const RunPlan& plan, Run& run) {
   tensor::seed(static_cast<std::uint64_t>(plan.training.seed));
   run.model = plan.model();
   load_first_weights(plan, run);
+  if (run.precision == at::kDouble) run.model->to(at::kDouble);
   run.model->to(run.input.device);
   run.model->to_channels_last();
+  dist::broadcast_state(*run.comm, run.model->state());  // before the average copies it
+  if (plan.training.sync_bn) nn::synchronise_batch_norm(*run.model, *run.comm);
 }
 
 void build_optimisation(const RunPlan& plan, Run& run) {
@@ -171,6 +176,7 @@ std::unique_ptr<Run> assemble(const RunPlan& plan, Place place) {
   run->comm = std::move(place.comm);
   run->input.device = place.device;
   run->precision = tensor::resolve_precision(plan.training.precision, place.device);
+  if (run->precision == at::kDouble) run->input.dtype = at::kDouble;
   build_loss_and_metrics(plan, *run);
   build_data(plan, *run);
   build_model(plan, *run);

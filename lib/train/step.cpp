@@ -7,8 +7,8 @@
 
 namespace sgtrain::train {
 at::Tensor to_network_input(const at::Tensor& images, const InputFormat& format) {
-  return loader::normalise(images.to(format.device, images.scalar_type(), /*non_blocking=*/true),
-                           format.normalisation);
+  const at::Tensor x = images.to(format.device, images.scalar_type(), /*non_blocking=*/true);
+  return loader::normalise(x, format.normalisation).to(format.dtype);
 }
 
 tensor::ModelOutput to_float(const tensor::ModelOutput& output) {

@@ -21,9 +21,10 @@ namespace sgtrain::train {
 struct InputFormat {
   data::Normalisation normalisation;
   at::Device device = at::kCPU;
+  at::ScalarType dtype = at::kFloat;  // or double, where precision is fp64
 };
 
-/// uint8 [B,H,W,C] → float [B,C,H,W] in channels_last memory on the device, normalised there.
+/// uint8 [B,H,W,C] → floating [B,C,H,W] in channels_last memory on the device, normalised there.
 at::Tensor to_network_input(const at::Tensor& images, const InputFormat& format);
 
 /// Values of a loss over the images of all ranks: weighted and normalised terms, then the total.

@@ -47,7 +47,7 @@ std::map<std::string, double> read_initial_lr(core::Node& node) {
 std::string read_precision(core::Node& node) {
   const bool mixed = node.get_or("mixed_precision", false);
   return node.get_or("precision|amp", mixed ? "auto" : "fp32")
-      .one_of({"auto", "fp32", "bf16", "fp16"});
+      .one_of({"auto", "fp32", "bf16", "fp16", "fp64"});
 }
 
 void read_learning_rate(core::Node& node, TrainingParams& p) {

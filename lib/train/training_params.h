@@ -48,7 +48,7 @@ struct TrainingParams {
   int batch_accumulate = 1;
   std::string accumulate = "sum";  // ours: "mean" equals one big batch; "sum" is the reference's
   std::optional<double> clip_grad_norm;
-  std::string precision = "fp32";  // auto, fp32, bf16, fp16
+  std::string precision = "fp32";  // auto, fp32, bf16, fp16; fp64 for exact comparisons
   bool sync_bn = false;
   bool ema = false;
   EmaParams ema_params;
