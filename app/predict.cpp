@@ -26,10 +26,10 @@ struct Options {
   std::string checkpoint, model, device = "auto", precision, output = "predictions", json, coco,
                                  coco_annotations;
   std::vector<std::string> inputs, classes;
-  int num_classes = 0, imgsz = 0, batch_size = 8, max_predictions = 0, limit = 0;
+  int num_classes = 0, imgsz = 0, batch_size = 0, max_predictions = 0, limit = 0;
   double conf = -1, iou = -1;
   bool class_agnostic = false, recursive = false, grid = false, no_fuse = false,
-       skip_resizing = false, no_images = false, no_confidence = false;
+       skip_resizing = false, no_images = false, no_confidence = false, like_validation = false;
 };
 
 predict::ModelRequest request_of(const Options& o) {
@@ -39,6 +39,7 @@ predict::ModelRequest request_of(const Options& o) {
   if (o.num_classes > 0) request.num_classes = o.num_classes;
   if (o.imgsz > 0) request.image_size = o.imgsz;
   request.skip_image_resizing = o.skip_resizing;
+  request.like_validation = o.like_validation;
   if (o.conf >= 0) request.thresholds.confidence = o.conf;
   if (o.iou >= 0) request.thresholds.iou = o.iou;
   if (o.max_predictions > 0) request.thresholds.max_predictions = o.max_predictions;
@@ -140,7 +141,9 @@ int run(const Options& o) {
   predict::Predictor predictor(std::move(loaded),
                                {.device = device,
                                 .precision = tensor::resolve_precision(precision, device),
-                                .fuse = !o.no_fuse});
+                                .fuse = !o.no_fuse && !o.like_validation});
+  const int batch_size =
+      o.batch_size > 0 ? o.batch_size : predictor.loaded().validation_batch_size.value_or(8);
   const auto& names = predictor.loaded().class_names;
   const std::set<int> wanted = wanted_classes(o, names);
   Writer writer(o, names);
@@ -149,7 +152,7 @@ int run(const Options& o) {
   while (done + skipped < source->size()) {
     core::signals::throw_if_stopped("prediction was interrupted");
     std::vector<predict::Picture> batch;
-    while (static_cast<int>(batch.size()) < o.batch_size &&
+    while (static_cast<int>(batch.size()) < batch_size &&
            done + skipped + static_cast<std::int64_t>(batch.size()) < source->size()) {
       try {
         batch.push_back(source->next());
@@ -211,7 +214,7 @@ void add_predict(CLI::App& root, Action& action) {
   command->add_flag("--no-confidence", o->no_confidence, "Draw names without confidences");
   command->add_option("--limit", o->limit, "Only the first N images")->check(CLI::PositiveNumber);
   command->add_flag("--recursive", o->recursive, "Also look into sub-folders");
-  command->add_option("--batch-size,--batch", o->batch_size, "Images per forward")
+  command->add_option("--batch-size,--batch", o->batch_size, "Images per forward (default 8)")
       ->check(CLI::Range(1, 4096));
   command->add_option("--model", o->model, "Architecture, for files that do not name it");
   command
@@ -226,6 +229,9 @@ void add_predict(CLI::App& root, Action& action) {
   command->add_option("--precision", o->precision,
                       "auto, fp32, bf16, fp16 (default: that of training, else fp32)");
   command->add_flag("--no-fuse", o->no_fuse, "Do not fold blocks before inference");
+  command->add_flag("--like-validation", o->like_validation,
+                    "As validation of the training run did: its thresholds, precision, batch size, "
+                    "unfused; scoring the COCO results then gives its COCO_AP");
   o->log.add(*command);
   command->callback([o, &action] {
     action = [o] {

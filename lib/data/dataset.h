@@ -23,6 +23,13 @@ namespace sgtrain::data {
 enum class Task { kClassification, kDetection, kSegmentation, kPose };
 std::string_view task_name(Task task);
 
+/// A box as the annotation file has it: pixels, neither rounded nor clipped, with the object's
+/// area.
+struct ExactBox {
+  double x = 0, y = 0, w = 0, h = 0;
+  double area = 0;
+};
+
 /// Annotations of one image, as views into the data set's flat arrays (valid as long as it lives).
 struct Annotation {
   std::int32_t label = -1;     // classification
@@ -31,6 +38,8 @@ struct Annotation {
   bool normalised = false;
   cv::Size size{};             // upright image size; 0x0 when the annotations do not tell
   std::int64_t image_id = -1;  // the file's own id (COCO), else the index
+  /// For scoring, one for each box; empty: `boxes` say all there is.
+  std::span<const ExactBox> exact{};
 };
 
 class Dataset {
@@ -55,6 +64,8 @@ class Dataset {
   virtual std::string image_path(std::int64_t index) const = 0;
   /// False when image_path() names a place inside a larger file.
   virtual bool images_are_files() const { return true; }
+  /// Size into which load() fits images; 0x0: none.
+  virtual cv::Size input_dim() const { return {}; }
   /// Index → name; empty when the format has none.
   virtual const std::vector<std::string>& class_names() const = 0;
   virtual const Report& report() const = 0;

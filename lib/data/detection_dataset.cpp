@@ -170,6 +170,7 @@ void DetectionDataset::check_boxes(RawAnnotations& raw, const std::vector<std::i
         if (verdict != Verdict::kClip) continue;
       }
       report_.crowd += box.crowd ? 1 : 0;
+      if (!raw.exact.empty()) raw.exact[out] = raw.exact[i];
       raw.boxes[out++] = box;
     }
     begin = end;
@@ -184,6 +185,8 @@ void DetectionDataset::check_boxes(RawAnnotations& raw, const std::vector<std::i
   raw.boxes.resize(out);
   raw.boxes.shrink_to_fit();
   boxes_ = std::move(raw.boxes);
+  if (!raw.exact.empty()) raw.exact.resize(out);
+  exact_ = std::move(raw.exact);
   report_.boxes = static_cast<std::int64_t>(out);
 }
 
@@ -234,12 +237,14 @@ std::int64_t DetectionDataset::size() const {
 
 Annotation DetectionDataset::annotation(std::int64_t index) const {
   const std::size_t image = raw_index(index);
-  const std::size_t begin = image == 0 ? 0 : ends_[image - 1];
-  return {.label = -1,
-          .boxes = std::span(boxes_).subspan(begin, ends_[image] - begin),
-          .normalised = normalised_,
-          .size = sizes_.empty() ? cv::Size() : sizes_[image],
-          .image_id = ids_.empty() ? index : ids_[image]};
+  const std::size_t begin = image == 0 ? 0 : ends_[image - 1], count = ends_[image] - begin;
+  Annotation out{.label = -1,
+                 .boxes = std::span(boxes_).subspan(begin, count),
+                 .normalised = normalised_,
+                 .size = sizes_.empty() ? cv::Size() : sizes_[image],
+                 .image_id = ids_.empty() ? index : ids_[image]};
+  if (!exact_.empty()) out.exact = std::span(exact_).subspan(begin, count);
+  return out;
 }
 
 std::string DetectionDataset::image_path(std::int64_t index) const {

@@ -39,6 +39,7 @@ struct RawAnnotations {
   std::vector<std::uint8_t> without_label;  // empty: none; 1: this image has no label file
   std::vector<std::uint64_t> ends;          // end of each image's boxes
   std::vector<Box> boxes;                   // label: source label
+  std::vector<ExactBox> exact;              // empty, or one for each box
   std::vector<std::uint32_t> lines;         // line (or ordinal) of each box in its file
   bool normalised = false;                  // coordinates are fractions of width and height
   bool with_crowd = true;                   // keep crowd regions
@@ -58,6 +59,7 @@ class DetectionDataset : public Dataset {
   Annotation annotation(std::int64_t index) const override;
   Sample load(std::int64_t index) const override;
   std::string image_path(std::int64_t index) const override;
+  cv::Size input_dim() const override { return params_.input_dim; }
   const std::vector<std::string>& class_names() const override { return class_names_; }
   const Report& report() const override { return report_; }
 
@@ -79,6 +81,7 @@ class DetectionDataset : public Dataset {
   std::vector<std::int64_t> ids_;
   std::vector<std::uint64_t> ends_;
   std::vector<Box> boxes_;
+  std::vector<ExactBox> exact_;  // empty, or one for each box
   bool normalised_ = false;
   std::vector<std::uint32_t> kept_;  // index → image; unused when all images are served
   bool all_kept_ = true;

@@ -70,20 +70,45 @@ void Preprocessing::add(std::unique_ptr<Processing> step, core::TreePtr entry) {
   steps_.push_back({std::move(step), folded, reversed_});
 }
 
-NetworkInput Preprocessing::operator()(const cv::Mat& rgb) const {
-  CV_Assert(rgb.type() == CV_8UC3);
-  NetworkInput input{.image = rgb, .mappings = {}, .original = rgb.size()};
+std::vector<Mapping> Preprocessing::plan(cv::Size picture) const {
+  std::vector<Mapping> mappings;
   for (const Step& step : steps_) {
     if (step.folded) continue;
-    Mapping mapping{.padding = {}, .crop = {}, .before = input.image.size()};
-    input.image = step.processing->apply(input.image, step.reversed, mapping);
-    input.mappings.push_back(mapping);
+    Mapping mapping{.before = picture, .padding = {}, .after = picture};
+    step.processing->plan(mapping);
+    picture = mapping.after;
+    mappings.push_back(mapping);
+  }
+  return mappings;
+}
+
+NetworkInput Preprocessing::operator()(const cv::Mat& rgb) const {
+  CV_Assert(rgb.type() == CV_8UC3);
+  NetworkInput input{.image = rgb, .mappings = plan(rgb.size()), .original = rgb.size()};
+  auto mapping = input.mappings.begin();
+  for (const Step& step : steps_) {
+    if (!step.folded) input.image = step.processing->apply(input.image, step.reversed, *mapping++);
   }
   if (reversed_) {
     input.image = input.image.clone();
     swap_red_blue(input.image);
   }
   return input;
+}
+
+core::Geometry Preprocessing::geometry(cv::Size picture) const {
+  return NetworkInput{.image = {}, .mappings = plan(picture), .original = picture}.geometry();
+}
+
+core::Geometry NetworkInput::geometry() const {
+  core::Geometry geometry{.width = original.width, .height = original.height, .steps = {}};
+  for (const Mapping& m : mappings) {
+    geometry.steps.push_back({.scale_x = m.scale_x,
+                              .scale_y = m.scale_y,
+                              .shift_x = m.padding.left - m.crop.x,
+                              .shift_y = m.padding.top - m.crop.y});
+  }
+  return geometry;
 }
 
 std::optional<cv::Size> Preprocessing::output_shape() const {
@@ -103,20 +128,6 @@ Preprocessing Preprocessing::without_resizing(int multiple) const {
     if (steps_[i].folded || !steps_[i].processing->resizes_image()) kept.push_back(list_[i]);
   }
   return from(kept);
-}
-
-void to_original(const NetworkInput& input, float& x, float& y) {
-  for (auto step = input.mappings.rbegin(); step != input.mappings.rend(); ++step) {
-    x += static_cast<float>(step->crop.x - step->padding.left);
-    y += static_cast<float>(step->crop.y - step->padding.top);
-    if (step->scale_x != 1.0) x *= static_cast<float>(1.0 / step->scale_x);
-    if (step->scale_y != 1.0) y *= static_cast<float>(1.0 / step->scale_y);
-  }
-}
-
-void to_original(const NetworkInput& input, Box& box) {
-  to_original(input, box.x1, box.y1);
-  to_original(input, box.x2, box.y2);
 }
 
 cv::Mat mask_to_original(const NetworkInput& input, const cv::Mat& mask) {

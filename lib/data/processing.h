@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/geometry.h"
 #include "core/registry.h"
 #include "data/normalisation.h"
 #include "data/padding.h"
@@ -19,12 +20,13 @@
 
 namespace sgtrain::data {
 
-/// How one step moved the picture: out = in * scale + (padding.left, padding.top) - crop.
+/// How one step moves the picture: out = in * scale + (padding.left, padding.top) - crop.
 struct Mapping {
+  cv::Size before;  // size of the picture before the step
   double scale_x = 1.0, scale_y = 1.0;
   Padding padding;
-  cv::Point crop;   // top left corner of the window that was kept
-  cv::Size before;  // size of the picture before the step
+  cv::Point crop{};  // top left corner of the window that is kept
+  cv::Size after;    // size of the picture behind the step
 };
 
 class Processing {
@@ -33,9 +35,12 @@ class Processing {
   static Registry& registry();
 
   virtual ~Processing() = default;
-  /// A new image (or `image` itself where nothing changes); notes its geometry in `mapping`.
+  /// What the step does to a picture of size mapping.before (mapping.after is the same size when
+  /// this is called). Errors: core::Error for sizes that the step cannot take.
+  virtual void plan(Mapping& /*mapping*/) const {}
+  /// A new image of size mapping.after (or `image` itself where nothing changes).
   /// @param reversed channels lie reversed with regard to what the step expects (colours of pads)
-  virtual cv::Mat apply(const cv::Mat& image, bool reversed, Mapping& mapping) const = 0;
+  virtual cv::Mat apply(const cv::Mat& image, bool reversed, const Mapping& mapping) const = 0;
   /// Steps that only change values or the channel order do not run: they fold.
   virtual bool fold(Normalisation& /*normalisation*/, bool& /*reversed*/) const { return false; }
   /// Left out by `--skip-image-resizing`.
@@ -48,6 +53,8 @@ struct NetworkInput {
   cv::Mat image;  // CV_8UC3, channels in the network's order
   std::vector<Mapping> mappings;
   cv::Size original;
+
+  core::Geometry geometry() const;
 };
 
 class Preprocessing {
@@ -60,6 +67,8 @@ class Preprocessing {
 
   /// Thread-safe. Errors: core::Error (picture larger than a pad, crop larger than the picture).
   NetworkInput operator()(const cv::Mat& rgb) const;
+  /// Where it puts a picture of this size, without looking at one. Errors: as above.
+  core::Geometry geometry(cv::Size picture) const;
 
   /// What the device applies to the bytes.
   const Normalisation& normalisation() const { return normalisation_; }
@@ -73,6 +82,7 @@ class Preprocessing {
 
  private:
   void add(std::unique_ptr<Processing> step, core::TreePtr entry);
+  std::vector<Mapping> plan(cv::Size picture) const;
 
   ProcessingList list_;
   struct Step {
@@ -85,10 +95,7 @@ class Preprocessing {
   bool reversed_ = false;
 };
 
-/// Boxes and masks of the network input back in pixels of the original picture (not clipped).
-void to_original(const NetworkInput& input, Box& box);
-void to_original(const NetworkInput& input, float& x, float& y);
-/// Class ids: nearest neighbour.
+/// A mask of the network input back in the size of the picture. Class ids: nearest neighbour.
 cv::Mat mask_to_original(const NetworkInput& input, const cv::Mat& mask);
 
 }  // namespace sgtrain::data

@@ -206,8 +206,9 @@ ProcessingList Pipeline::processing(std::optional<cv::Size> input_dim) const {
   ProcessingList out;
   if (starts_bgr_) out.push_back(processing_entry("ReverseImageChannels"));
   if (input_dim) {
-    out.push_back(processing_entry("DetectionLongestMaxSizeRescale",
-                                   {{"output_shape", tree_of(*input_dim)}}));
+    out.push_back(processing_entry(
+        "DetectionLongestMaxSizeRescale",
+        {{"output_shape", tree_of(*input_dim)}, {"cut_sides", core::Tree::of(true)}}));
   }
   for (std::size_t i = 0; i < transforms_.size(); ++i) {
     const auto steps = transforms_[i].transform->processing();

@@ -7,9 +7,11 @@
 namespace sgtrain::metrics {
 namespace {
 
-/// COCO's AP and AR (coco/coco_eval.h) beside SuperGradients' own metrics. Boxes are those of the
-/// network input, so the area ranges (small, medium, large) are in its pixels, and an object's area
-/// is that of its box; AP and AR over all areas are those of the original images. -1: no object.
+/// COCO's AP and AR (coco/coco_eval.h) beside SuperGradients' own metrics, in pixels of the
+/// pictures as pycocotools scores them: detections go back through the preprocessing and are
+/// clipped, objects are those of the annotation file with its areas. Where the way back is not
+/// known (transforms that prediction lacks), boxes and areas are those of the network input. -1: no
+/// object.
 class CocoBox final : public Metric {
  public:
   struct Params {
@@ -26,30 +28,27 @@ class CocoBox final : public Metric {
 
   explicit CocoBox(const Params& params) : params_(params), reader_(params.shared) {}
 
+  bool wants_originals() const override { return true; }
   void reset() override { truth_ = {}, detections_.clear(); }
 
   void update(const MetricInput& input) override {
     for (const DetectionImage& image : reader_.read(input)) {
-      truth_.images.push_back(image.index);
-      for (const auto* boxes : {&image.objects, &image.crowds}) {
-        for (const LabelledBox& object : *boxes) {
-          CocoObject out;
-          out.image = image.index;
-          out.category = object.label;
-          place(object.box, out);
-          out.area = out.w * out.h;
-          out.crowd = boxes == &image.crowds;
-          truth_.objects.push_back(out);
-        }
+      const std::int64_t id = image.original != nullptr ? image.original->id : image.index;
+      truth_.images.push_back(id);
+      if (image.original != nullptr) {
+        for (const OriginalObject& o : image.original->objects)
+          truth_.objects.push_back({id, o.label, o.x, o.y, o.w, o.h, o.area, o.crowd});
+      } else {
+        for (const LabelledBox& object : image.objects) add_object(id, object, false);
+        for (const LabelledBox& object : image.crowds) add_object(id, object, true);
       }
       const auto rows = image.detections.accessor<float, 2>();
       for (std::int64_t i = 0; i < rows.size(0); ++i) {
-        CocoDetection out;
-        out.image = image.index;
-        out.category = static_cast<std::int64_t>(rows[i][5]);
-        out.score = rows[i][4];
-        place({rows[i][0], rows[i][1], rows[i][2], rows[i][3]}, out);
-        detections_.push_back(out);
+        std::array<float, 4> box{rows[i][0], rows[i][1], rows[i][2], rows[i][3]};
+        if (image.original != nullptr) box = image.original->geometry.box_to_original(box);
+        detections_.push_back({id, static_cast<std::int64_t>(rows[i][5]), box[0], box[1],
+                               static_cast<double>(box[2]) - box[0],
+                               static_cast<double>(box[3]) - box[1], rows[i][4]});
       }
     }
   }
@@ -80,11 +79,11 @@ class CocoBox final : public Metric {
   std::vector<at::Tensor> state() const override {
     const auto count = [](const auto& items) { return static_cast<std::int64_t>(items.size()); };
     at::Tensor images = at::tensor(truth_.images, at::kLong);
-    at::Tensor objects = at::empty({count(truth_.objects), 7}, at::kDouble);
+    at::Tensor objects = at::empty({count(truth_.objects), 8}, at::kDouble);
     auto* value = objects.data_ptr<double>();
     for (const CocoObject& o : truth_.objects) {
       for (const double v : {static_cast<double>(o.image), static_cast<double>(o.category), o.x,
-                             o.y, o.w, o.h, o.crowd ? 1.0 : 0.0}) {
+                             o.y, o.w, o.h, o.area, o.crowd ? 1.0 : 0.0}) {
         *value++ = v;
       }
     }
@@ -108,7 +107,7 @@ class CocoBox final : public Metric {
       const auto row = objects[i];
       truth_.objects.push_back({static_cast<std::int64_t>(row[0]),
                                 static_cast<std::int64_t>(row[1]), row[2], row[3], row[4], row[5],
-                                row[4] * row[5], row[6] != 0});
+                                row[6], row[7] != 0});
     }
     for (std::int64_t i = 0; i < found.size(0); ++i) {
       const auto row = found[i];
@@ -118,12 +117,10 @@ class CocoBox final : public Metric {
   }
 
  private:
-  template <class Out>
-  static void place(const tensor::Box& box, Out& out) {
-    out.x = box.x1;
-    out.y = box.y1;
-    out.w = static_cast<double>(box.x2) - box.x1;
-    out.h = static_cast<double>(box.y2) - box.y1;
+  void add_object(std::int64_t image, const LabelledBox& object, bool crowd) {
+    const tensor::Box& box = object.box;
+    const double w = static_cast<double>(box.x2) - box.x1, h = static_cast<double>(box.y2) - box.y1;
+    truth_.objects.push_back({image, object.label, box.x1, box.y1, w, h, w * h, crowd});
   }
 
   std::vector<MetricValue> named(const CocoResult& result,

@@ -1,6 +1,7 @@
 #include "metrics/detection_input.h"
 
 #include "core/error.h"
+#include "core/yaml_writer.h"
 
 namespace sgtrain::metrics {
 namespace {
@@ -41,8 +42,9 @@ void add_boxes(const at::Tensor& targets, const MetricInput& input, bool normali
 DetectionMetricParams DetectionMetricParams::from(core::Node& n) {
   DetectionMetricParams p;
   p.num_classes = n.get<int>("num_cls|num_classes").min(1);
-  p.post_prediction_callback =
-      postprocess::DetectionPostprocess::registry().parse(n.component("post_prediction_callback"));
+  const core::Component callback = n.component("post_prediction_callback");
+  p.callback_key = callback.name + core::write_yaml_inline(*callback.params.tree());
+  p.post_prediction_callback = postprocess::DetectionPostprocess::registry().parse(callback);
   p.normalize_targets = n.get_or("normalize_targets", p.normalize_targets);
   p.class_names = n.get_or("class_names", p.class_names);
   if (!p.class_names.empty() && p.num_classes > 0 &&
@@ -63,9 +65,16 @@ std::vector<std::string> DetectionMetricParams::names() const {
   return out;
 }
 
+std::vector<at::Tensor> DetectionReader::detect(const MetricInput& input) const {
+  if (input.shared == nullptr) return (*callback_)(input.output);
+  const auto [at, fresh] = input.shared->try_emplace(callback_key_);
+  if (fresh) at->second = (*callback_)(input.output);
+  return at->second;
+}
+
 std::vector<DetectionImage> DetectionReader::read(const MetricInput& input) const {
   const at::NoGradGuard no_grad;
-  const std::vector<at::Tensor> detections = (*callback_)(input.output);
+  const std::vector<at::Tensor> detections = detect(input);
   if (detections.size() != input.indices.size()) {
     throw core::Error("the model predicted " + std::to_string(detections.size()) +
                       " images, the batch has " + std::to_string(input.indices.size()));
@@ -74,6 +83,7 @@ std::vector<DetectionImage> DetectionReader::read(const MetricInput& input) cons
   for (std::size_t i = 0; i < images.size(); ++i) {
     images[i].index = input.indices[i];
     images[i].detections = detections[i].to(at::kCPU, at::kFloat).contiguous();
+    if (!input.originals.empty()) images[i].original = &input.originals[i];
   }
   add_boxes(input.targets.boxes, input, normalize_targets_, num_classes_, images,
             &DetectionImage::objects);

@@ -4,9 +4,12 @@
 
 #include <ATen/ATen.h>
 
+#include <map>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "core/geometry.h"
 #include "core/registry.h"
 #include "tensor/batch.h"
 
@@ -18,12 +21,32 @@ struct MetricValue {
   bool greater_is_better = true;
 };
 
+/// One annotated object in pixels of the picture.
+struct OriginalObject {
+  double x = 0, y = 0, w = 0, h = 0, area = 0;
+  std::int32_t label = 0;
+  bool crowd = false;
+};
+
+/// A picture of the batch as it was before preprocessing.
+struct OriginalImage {
+  std::int64_t id = 0;  // of the annotation file, else the index in the data set
+  core::Geometry geometry;
+  std::vector<OriginalObject> objects;
+};
+
+/// Detections of a batch by post-prediction callback, so that metrics with the same one share them.
+using SharedDetections = std::map<std::string, std::vector<at::Tensor>>;
+
 /// What one batch gives to a metric.
 struct MetricInput {
   const tensor::ModelOutput& output;
   const tensor::Targets& targets;
   std::int64_t height = 0, width = 0;        // of the network input, pixels
   const std::vector<std::int64_t>& indices;  // of the images in their data set
+  /// For metrics that ask for it (wants_originals), where the way back is known; else empty.
+  std::span<const OriginalImage> originals{};
+  SharedDetections* shared = nullptr;
 };
 
 class Metric {
@@ -32,6 +55,8 @@ class Metric {
   static Registry& registry();
 
   virtual ~Metric() = default;
+  /// True: scores in pixels of the pictures where it can.
+  virtual bool wants_originals() const { return false; }
   virtual void reset() = 0;
   virtual void update(const MetricInput& input) = 0;
   /// Names of the values that compute() gives, known before any data is read, with direction.

@@ -1,6 +1,7 @@
 #include "predict/load_model.h"
 
 #include "core/error.h"
+#include "core/yaml.h"
 #include "models/build.h"
 #include "tensor/checkpoint.h"
 #include "tensor/checkpoint_file.h"
@@ -62,8 +63,10 @@ core::TreePtr arch_params_of(const Description& d, const std::string& where) {
 
 data::Preprocessing read_preprocessing(const Description& d, const ModelRequest& request,
                                        models::Model& model, const std::string& where) {
-  if (const auto* processor = d.processing_params.find("image_processor");
-      processor != nullptr && !processor->is_none()) {
+  const auto* processor = d.sgtrain.find("image_processor");  // exact, where it is ours
+  if (processor == nullptr || processor->is_none())
+    processor = d.processing_params.find("image_processor");
+  if (processor != nullptr && !processor->is_none()) {
     auto tree = tensor::tree_from_value(*processor, where);
     if (!tree->is_list()) {
       auto list = Tree::make_list();
@@ -103,6 +106,31 @@ data::Preprocessing read_preprocessing(const Description& d, const ModelRequest&
       data::ProcessingList{data::processing_entry("Resize", {{"size", Tree::of(size)}}),
                            standardize},
       where);
+}
+
+/// What validation did, read from the recipe that our checkpoints carry.
+void be_like_validation(const Description& d, const std::string& where, LoadedModel& loaded) {
+  const auto* text = d.sgtrain.find("recipe");
+  const auto recipe =
+      text == nullptr ? Tree::make_map() : core::parse_yaml(text->as_string(), where);
+  if (const auto batch = recipe->find_path("dataset_params.val_dataloader_params.batch_size");
+      batch && batch->kind == Tree::Kind::kInt) {
+    loaded.validation_batch_size = static_cast<int>(batch->integer);
+  }
+  if (loaded.model->task() != models::Task::kDetection) return;
+  const auto metrics = recipe->find_path("training_hyperparams.valid_metrics_list");
+  const auto problems = std::make_shared<core::Problems>();
+  for (std::size_t i = 0; metrics && i < metrics->list.size(); ++i) {
+    core::Node metric = core::Node(metrics->list[i], problems).as_component().params;
+    if (!metric.is_map() || !metric.has("post_prediction_callback")) continue;
+    const auto make = postprocess::DetectionPostprocess::registry().parse(
+        metric.component("post_prediction_callback"));
+    problems->throw_if_any(where);
+    loaded.postprocess = make();
+    return;
+  }
+  throw core::InputError("this checkpoint carries no recipe with detection metrics", where,
+                         "give the thresholds: --conf, --iou, --max-predictions");
 }
 
 std::unique_ptr<postprocess::DetectionPostprocess> make_postprocess(
@@ -195,6 +223,10 @@ LoadedModel load_model(const ModelRequest& request) {
   }
   if (loaded.model->task() == models::Task::kDetection)
     loaded.postprocess = make_postprocess(d, request.thresholds);
+  if (request.like_validation) {
+    be_like_validation(d, where, loaded);
+    if (loaded.postprocess) loaded.postprocess->set(request.thresholds);
+  }
   loaded.precision = text_or(d.sgtrain, "precision", "");
   return loaded;
 }

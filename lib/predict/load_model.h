@@ -27,6 +27,9 @@ struct ModelRequest {
   std::optional<int> num_classes;
   std::optional<int> image_size;  // square input, for files without preprocessing
   bool skip_image_resizing = false;
+  /// The post-prediction callback of the first validation metric that has one, from the recipe
+  /// inside the checkpoint, instead of the thresholds for showing predictions.
+  bool like_validation = false;
   postprocess::Thresholds thresholds;
 };
 
@@ -37,6 +40,7 @@ struct LoadedModel {
   data::Preprocessing preprocessing;
   std::unique_ptr<postprocess::DetectionPostprocess> postprocess;  // detection
   std::string precision;                                           // of training; empty: unknown
+  std::optional<int> validation_batch_size;                        // with like_validation
 };
 
 /// @throws core::InputError that names what is missing and the option that gives it

@@ -77,10 +77,13 @@ void write_coco(const std::filesystem::path& file, const std::vector<Result>& re
   for (const Result& result : results) {
     for (const auto& box : result.prediction.boxes) {
       const auto label = static_cast<std::size_t>(box.label);
+      // In double precision, as the metrics subtract.
+      const double w = static_cast<double>(box.x2) - box.x1,
+                   h = static_cast<double>(box.y2) - box.y1;
       json.push_back({{"image", result.file.stem().string()},
                       {"image_id", result.image_id},
                       {"category_id", category_ids.empty() ? box.label : category_ids.at(label)},
-                      {"bbox", {box.x1, box.y1, box.x2 - box.x1, box.y2 - box.y1}},
+                      {"bbox", {box.x1, box.y1, w, h}},
                       {"score", box.score}});
     }
   }

@@ -28,19 +28,16 @@ at::Tensor stack_images(const std::vector<data::NetworkInput>& inputs,
 }
 
 std::vector<image::LabelledBox> to_boxes(const at::Tensor& detections,
-                                         const data::NetworkInput& input) {
+                                         const core::Geometry& geometry) {
   std::vector<image::LabelledBox> boxes;
   const at::Tensor rows = detections.to(at::kFloat).contiguous();
   const auto* row = rows.data_ptr<float>();
-  const auto width = static_cast<float>(input.original.width),
-             height = static_cast<float>(input.original.height);
   for (std::int64_t i = 0; i < rows.size(0); ++i, row += 6) {
-    data::Box box{.x1 = row[0], .y1 = row[1], .x2 = row[2], .y2 = row[3]};
-    data::to_original(input, box);
-    boxes.push_back({.x1 = std::clamp(box.x1, 0.0F, width),
-                     .y1 = std::clamp(box.y1, 0.0F, height),
-                     .x2 = std::clamp(box.x2, 0.0F, width),
-                     .y2 = std::clamp(box.y2, 0.0F, height),
+    const auto box = geometry.box_to_original({row[0], row[1], row[2], row[3]});
+    boxes.push_back({.x1 = box[0],
+                     .y1 = box[1],
+                     .x2 = box[2],
+                     .y2 = box[3],
                      .label = static_cast<int>(row[5]),
                      .score = row[4]});
   }
@@ -102,7 +99,7 @@ void Predictor::run_batch(const std::vector<data::NetworkInput>& inputs,
     const auto detections = (*loaded_.postprocess)(output);
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       predictions[chosen[i]] = {.size = inputs[chosen[i]].original,
-                                .boxes = to_boxes(detections[i], inputs[chosen[i]]),
+                                .boxes = to_boxes(detections[i], inputs[chosen[i]].geometry()),
                                 .classes = {}};
     }
     return;

@@ -180,7 +180,7 @@ std::unique_ptr<Run> assemble(const RunPlan& plan, Place place) {
   build_loss_and_metrics(plan, *run);
   build_data(plan, *run);
   build_model(plan, *run);
-  run->processing_params = processing_params(plan, *run);
+  describe_processing(plan, *run);
   if (plan.train) build_optimisation(plan, *run);
   const bool makes_dir = run->comm->is_main() && place.make_run_dir;
   run->dir = run->comm->broadcast(makes_dir ? place.make_run_dir().string() : std::string{});

@@ -118,6 +118,7 @@ tensor::Checkpoint Checkpointing::capture(const TrainState& state,
   c.sgtrain.set("arch_params", tensor::value_from_tree(*run_.arch_params));
   c.sgtrain.set("num_classes", run_.model->num_classes());
   c.sgtrain.set("class_names", strings(run_.class_names));
+  c.sgtrain.set("image_processor", run_.image_processor);
   c.sgtrain.set("recipe", run_.resolved_recipe);
   c.sgtrain.set("precision", std::string(tensor::precision_name(run_.precision)));
   c.sgtrain.set("world_size", run_.comm->world_size());

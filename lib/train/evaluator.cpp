@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "core/error.h"
 #include "core/log.h"
 #include "core/signals.h"
+#include "data/boxes.h"
+#include "data/processing.h"
 #include "tensor/device.h"
 
 namespace sgtrain::train {
@@ -89,6 +93,63 @@ class LossTotals {
   std::vector<double> floors_;
 };
 
+/// The pictures of batches before preprocessing, for metrics that score in their pixels.
+class Originals {
+ public:
+  Originals(const std::vector<std::unique_ptr<metrics::Metric>>& metrics,
+            const loader::Loader& loader)
+      : dataset_(loader.dataset()) {
+    const bool wanted = std::any_of(metrics.begin(), metrics.end(),
+                                    [](const auto& metric) { return metric->wants_originals(); });
+    if (!wanted) return;
+    try {
+      const cv::Size fitted = dataset_.input_dim();
+      preprocessing_ = data::Preprocessing::from(
+          loader.pipeline().processing(fitted.empty() ? std::nullopt : std::optional(fitted)));
+    } catch (const core::Error& error) {
+      core::log::warning_once("scores of this data set are in pixels of the network input: {}",
+                              error.what());
+    }
+  }
+
+  std::vector<metrics::OriginalImage> of(const tensor::Batch& batch) const {
+    std::vector<metrics::OriginalImage> out;
+    for (std::size_t i = 0; preprocessing_ && i < batch.indices.size(); ++i) {
+      const auto [height, width] = batch.original_size[i];
+      const data::Annotation annotation = dataset_.annotation(batch.indices[i]);
+      out.push_back({.id = annotation.image_id,
+                     .geometry = preprocessing_->geometry({width, height}),
+                     .objects = objects(annotation, {width, height})});
+    }
+    return out;
+  }
+
+ private:
+  static std::vector<metrics::OriginalObject> objects(const data::Annotation& annotation,
+                                                      cv::Size picture) {
+    std::vector<data::Box> boxes(annotation.boxes.begin(), annotation.boxes.end());
+    if (annotation.normalised) {
+      data::scale_boxes(boxes, static_cast<float>(picture.width),
+                        static_cast<float>(picture.height));
+    }
+    std::vector<metrics::OriginalObject> out;
+    for (std::size_t i = 0; i < boxes.size(); ++i) {
+      const data::Box& box = boxes[i];
+      data::ExactBox exact{.x = box.x1,
+                           .y = box.y1,
+                           .w = static_cast<double>(box.x2) - box.x1,
+                           .h = static_cast<double>(box.y2) - box.y1};
+      exact.area = exact.w * exact.h;
+      if (!annotation.exact.empty()) exact = annotation.exact[i];
+      out.push_back({exact.x, exact.y, exact.w, exact.h, exact.area, box.label, box.crowd});
+    }
+    return out;
+  }
+
+  const data::Dataset& dataset_;
+  std::optional<data::Preprocessing> preprocessing_;
+};
+
 }  // namespace
 
 void merge_over_ranks(metrics::Metric& metric, dist::Communicator& comm) {
@@ -106,6 +167,7 @@ NamedValues Evaluator::run(models::Model& model, loader::Loader& loader) {
 
   core::Progress progress(options_.title);
   LossTotals totals;
+  const Originals originals(metrics_, loader);
   loader.begin(0);
   const std::int64_t batches = options_.max_batches
                                    ? std::min<std::int64_t>(*options_.max_batches, loader.batches())
@@ -122,12 +184,16 @@ NamedValues Evaluator::run(models::Model& model, loader::Loader& loader) {
     }
     output = to_float(output);
     if (loss_ != nullptr) totals.add((*loss_)(output, targets));
+    const auto pictures = originals.of(*batch);
+    metrics::SharedDetections shared;
     for (auto& metric : metrics_) {
       metric->update({.output = output,
                       .targets = targets,
                       .height = images.size(2),
                       .width = images.size(3),
-                      .indices = batch->indices});
+                      .indices = batch->indices,
+                      .originals = pictures,
+                      .shared = &shared});
     }
     if (options_.show_progress && progress.due()) {
       progress.update(fmt::format("{:3}% {}/{}", 100 * (i + 1) / batches, i + 1, batches));

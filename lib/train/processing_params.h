@@ -8,7 +8,8 @@
 
 namespace sgtrain::train {
 
-/// From the validation set's transforms. None when they are random or there is no validation set.
-tensor::Value processing_params(const RunPlan& plan, const Run& run);
+/// Fills run.processing_params and run.image_processor from the validation set's transforms. They
+/// stay empty when those are random or there is no validation set.
+void describe_processing(const RunPlan& plan, Run& run);
 
 }  // namespace sgtrain::train

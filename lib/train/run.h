@@ -40,6 +40,7 @@ struct Run {
   std::string resolved_recipe;  // flat YAML, secrets removed
   std::vector<std::string> class_names;
   tensor::Value processing_params;  // of the validation set, stored in checkpoints
+  tensor::Value image_processor;    // the same steps, with what SuperGradients has no words for
   std::filesystem::path dir;        // run folder; empty: nothing is written
 
   TrainingParams params;

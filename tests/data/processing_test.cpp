@@ -50,9 +50,9 @@ void check_post_boxes(const data::NetworkInput& input, const support::PlainTenso
   const std::array<std::array<float, 4>, 2> boxes{{{10, 20, 100, 120}, {0, 5, 60.5F, 33.25F}}};
   const auto values = expected.values<float>();
   for (std::size_t i = 0; i < 2; ++i) {
-    data::Box box{boxes[i][0], boxes[i][1], boxes[i][2], boxes[i][3]};
-    data::to_original(input, box);
-    const std::array<float, 4> actual{box.x1, box.y1, box.x2, box.y2};
+    std::array<float, 4> actual = boxes[i];
+    input.geometry().to_original(actual[0], actual[1]);
+    input.geometry().to_original(actual[2], actual[3]);
     for (std::size_t k = 0; k < 4; ++k) CHECK(std::abs(actual[k] - values[4 * i + k]) < 1e-3);
   }
 }
@@ -181,6 +181,32 @@ TEST_CASE("steps of segmentation and classification match the reference", "[proc
     const cv::Mat mask(input.image.size(), CV_8UC1, cv::Scalar(3));
     CHECK(data::mask_to_original(input, mask).size() == image.size());
   }
+}
+
+TEST_CASE("geometry needs no picture, and takes boxes back into the picture", "[processing]") {
+  const auto preprocessing = data::Preprocessing::from(
+      {processing_entry("DetectionLongestMaxSizeRescale",
+                        {{"output_shape", list_of({160, 160})}, {"cut_sides", Tree::of(true)}}),
+       processing_entry("DetectionCenterPadding", {{"output_shape", list_of({160, 160})}})});
+  const cv::Size picture(643, 301);
+  const core::Geometry geometry = preprocessing.geometry(picture);
+  const data::NetworkInput input = preprocessing(cv::Mat(picture, CV_8UC3, cv::Scalar::all(7)));
+  REQUIRE(input.mappings.size() == 2);
+  CHECK(input.mappings[0].after == cv::Size(160, 74));  // 74.9 rows: cut, not rounded
+  CHECK(input.image.at<cv::Vec3b>(43, 80)[0] == 7);
+  CHECK(input.image.at<cv::Vec3b>(42, 80)[0] == 114);
+  CHECK(geometry.width == 643);
+  CHECK(geometry.height == 301);
+  REQUIRE(geometry.steps.size() == input.geometry().steps.size());
+  for (std::size_t i = 0; i < geometry.steps.size(); ++i) {
+    CHECK(geometry.steps[i].scale_x == input.geometry().steps[i].scale_x);
+    CHECK(geometry.steps[i].shift_y == input.geometry().steps[i].shift_y);
+  }
+  const auto box = geometry.box_to_original({-3, 43, 80, 83});
+  CHECK(box[0] == 0.0F);  // clipped
+  CHECK(box[1] == 0.0F);
+  CHECK(box[2] == Approx(80 * 643 / 160.0));
+  CHECK(box[3] == Approx(40 * 643 / 160.0));
 }
 
 TEST_CASE("preprocessing survives being stored and read again", "[processing]") {

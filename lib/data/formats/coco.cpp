@@ -45,6 +45,7 @@ struct RawBox {
   std::int64_t image_id = 0;
   std::int64_t category_id = 0;
   Box box;
+  ExactBox exact;
   std::uint32_t ordinal = 0;
 };
 
@@ -80,7 +81,7 @@ bool read_integer(od::value value, std::int64_t& out) {
   return true;
 }
 
-bool read_box(od::value value, Box& box) {
+bool read_box(od::value value, Box& box, ExactBox& exact) {
   od::array numbers;
   if (value.get_array().get(numbers) != simdjson::SUCCESS) return false;
   double xywh[4] = {};
@@ -96,6 +97,7 @@ bool read_box(od::value value, Box& box) {
   box.y1 = static_cast<float>(xywh[1]);
   box.x2 = box.x1 + static_cast<float>(xywh[2]);
   box.y2 = box.y1 + static_cast<float>(xywh[3]);
+  exact = {.x = xywh[0], .y = xywh[1], .w = xywh[2], .h = xywh[3], .area = exact.area};
   return true;
 }
 
@@ -201,10 +203,14 @@ void CocoReader::image(const JsonElement& element) {
 void CocoReader::annotation(const JsonElement& element) {
   RawBox raw;
   raw.ordinal = static_cast<std::uint32_t>(element.index);
-  bool has_box = false, has_image = false, has_category = false;
+  bool has_box = false, has_image = false, has_category = false, has_area = false;
   std::int64_t crowd = 0;
   const bool good = fields(element, [&](std::string_view key, od::value value) {
-    if (key == "bbox") return has_box = read_box(value, raw.box);
+    if (key == "bbox") return has_box = read_box(value, raw.box, raw.exact);
+    if (key == "area") {
+      has_area = value.get_double().get(raw.exact.area) == simdjson::SUCCESS;
+      return true;
+    }
     if (key == "image_id") return has_image = read_integer(value, raw.image_id);
     if (key == "category_id") return has_category = read_integer(value, raw.category_id);
     if (key == "iscrowd") return read_integer(value, crowd);
@@ -212,6 +218,7 @@ void CocoReader::annotation(const JsonElement& element) {
   });
   if (good && has_box && has_image && has_category) {
     raw.box.crowd = crowd != 0;
+    if (!has_area) raw.exact.area = raw.exact.w * raw.exact.h;
     boxes_.push_back(raw);
     return;
   }
@@ -320,6 +327,7 @@ void CocoReader::arrange(const std::vector<std::int64_t>& ignored_ids) {
   std::partial_sum(raw_.ends.begin(), raw_.ends.end(), raw_.ends.begin());
   const std::size_t total = raw_.ends.empty() ? 0 : raw_.ends.back();
   raw_.boxes.resize(total);
+  raw_.exact.resize(total);
   raw_.lines.resize(total);
   std::vector<std::uint64_t> next(raw_.ends.size());
   for (std::size_t i = 1; i < next.size(); ++i) next[i] = raw_.ends[i - 1];
@@ -328,6 +336,7 @@ void CocoReader::arrange(const std::vector<std::int64_t>& ignored_ids) {
     const std::uint64_t at = next[images[i]]++;
     raw_.boxes[at] = boxes_[i].box;
     raw_.boxes[at].label = labels[i];
+    raw_.exact[at] = boxes_[i].exact;
     raw_.lines[at] = boxes_[i].ordinal;
   }
 }

@@ -9,24 +9,33 @@
 namespace sgtrain::data {
 namespace {
 
-cv::Mat padded(const cv::Mat& image, const Padding& padding, const cv::Scalar& color,
-               Mapping& mapping) {
-  mapping.padding = padding;
-  const cv::Size size(image.cols + padding.left + padding.right,
-                      image.rows + padding.top + padding.bottom);
-  if (size == image.size()) return image;
-  cv::Mat out(size, CV_8UC3);
-  pad_image(image, padding, color, out);
-  return out;
-}
+/// Adds the border that plan() says.
+class PaddingStep : public Processing {
+ public:
+  explicit PaddingStep(const cv::Scalar& color) : color_(color) {}
+  cv::Mat apply(const cv::Mat& image, bool reversed, const Mapping& mapping) const override {
+    if (mapping.after == image.size()) return image;
+    cv::Mat out(mapping.after, CV_8UC3);
+    pad_image(image, mapping.padding, pad_color(color_, reversed), out);
+    return out;
+  }
 
-void check_fits(const cv::Mat& image, cv::Size size, const char* name) {
-  if (image.cols <= size.width && image.rows <= size.height) return;
-  throw core::Error(std::string(name) + ": the image of " + std::to_string(image.cols) + "x" +
-                        std::to_string(image.rows) + " is larger than " +
-                        std::to_string(size.width) + "x" + std::to_string(size.height),
-                    {}, "put DetectionLongestMaxSizeRescale before it");
-}
+ protected:
+  static void pad(Mapping& m, const Padding& padding) {
+    m.padding = padding;
+    m.after += cv::Size(padding.left + padding.right, padding.top + padding.bottom);
+  }
+  static void check_fits(cv::Size image, cv::Size size, const char* name) {
+    if (image.width <= size.width && image.height <= size.height) return;
+    throw core::Error(std::string(name) + ": the image of " + std::to_string(image.width) + "x" +
+                          std::to_string(image.height) + " is larger than " +
+                          std::to_string(size.width) + "x" + std::to_string(size.height),
+                      {}, "put DetectionLongestMaxSizeRescale before it");
+  }
+
+ private:
+  cv::Scalar color_;
+};
 
 struct PadParams {
   cv::Size output_shape;
@@ -38,14 +47,13 @@ struct PadParams {
 };
 
 /// To a fixed size, the picture in the centre.
-class CenterPadding final : public Processing {
+class CenterPadding final : public PaddingStep {
  public:
   using Params = PadParams;
-  explicit CenterPadding(const Params& params) : p_(params) {}
-  cv::Mat apply(const cv::Mat& image, bool reversed, Mapping& mapping) const override {
-    check_fits(image, p_.output_shape, "DetectionCenterPadding");
-    return padded(image, center_padding(image.size(), p_.output_shape),
-                  pad_color(p_.pad_value, reversed), mapping);
+  explicit CenterPadding(const Params& params) : PaddingStep(params.pad_value), p_(params) {}
+  void plan(Mapping& m) const override {
+    check_fits(m.before, p_.output_shape, "DetectionCenterPadding");
+    pad(m, center_padding(m.before, p_.output_shape));
   }
   std::optional<cv::Size> output_shape() const override { return p_.output_shape; }
 
@@ -54,14 +62,13 @@ class CenterPadding final : public Processing {
 };
 
 /// To a fixed size, the picture at the top left.
-class BottomRightPadding final : public Processing {
+class BottomRightPadding final : public PaddingStep {
  public:
   using Params = PadParams;
-  explicit BottomRightPadding(const Params& params) : p_(params) {}
-  cv::Mat apply(const cv::Mat& image, bool reversed, Mapping& mapping) const override {
-    check_fits(image, p_.output_shape, "DetectionBottomRightPadding");
-    return padded(image, bottom_right_padding(image.size(), p_.output_shape),
-                  pad_color(p_.pad_value, reversed), mapping);
+  explicit BottomRightPadding(const Params& params) : PaddingStep(params.pad_value), p_(params) {}
+  void plan(Mapping& m) const override {
+    check_fits(m.before, p_.output_shape, "DetectionBottomRightPadding");
+    pad(m, bottom_right_padding(m.before, p_.output_shape));
   }
   std::optional<cv::Size> output_shape() const override { return p_.output_shape; }
 
@@ -75,7 +82,7 @@ cv::Size next_multiple(cv::Size size, cv::Size multiple) {
 }
 
 /// On the right and below, to multiples of the given sides.
-class AutoPadding final : public Processing {
+class AutoPadding final : public PaddingStep {
  public:
   struct Params {
     cv::Size multiple;
@@ -85,11 +92,9 @@ class AutoPadding final : public Processing {
               .pad_value = get_color_or(n, "pad_value|fill_image", 0)};
     }
   };
-  explicit AutoPadding(const Params& params) : p_(params) {}
-  cv::Mat apply(const cv::Mat& image, bool reversed, Mapping& mapping) const override {
-    return padded(image,
-                  bottom_right_padding(image.size(), next_multiple(image.size(), p_.multiple)),
-                  pad_color(p_.pad_value, reversed), mapping);
+  explicit AutoPadding(const Params& params) : PaddingStep(params.pad_value), p_(params) {}
+  void plan(Mapping& m) const override {
+    pad(m, bottom_right_padding(m.before, next_multiple(m.before, p_.multiple)));
   }
 
  private:
@@ -97,7 +102,7 @@ class AutoPadding final : public Processing {
 };
 
 /// On all sides to at least the given size.
-class PadShortToCropSize final : public Processing {
+class PadShortToCropSize final : public PaddingStep {
  public:
   struct Params {
     cv::Size crop_size;
@@ -107,12 +112,10 @@ class PadShortToCropSize final : public Processing {
               .fill_image = get_color_or(n, "fill_image", 0)};
     }
   };
-  explicit PadShortToCropSize(const Params& params) : p_(params) {}
-  cv::Mat apply(const cv::Mat& image, bool reversed, Mapping& mapping) const override {
-    const cv::Size size(std::max(image.cols, p_.crop_size.width),
-                        std::max(image.rows, p_.crop_size.height));
-    return padded(image, center_padding(image.size(), size), pad_color(p_.fill_image, reversed),
-                  mapping);
+  explicit PadShortToCropSize(const Params& params) : PaddingStep(params.fill_image), p_(params) {}
+  void plan(Mapping& m) const override {
+    pad(m, center_padding(m.before, {std::max(m.before.width, p_.crop_size.width),
+                                     std::max(m.before.height, p_.crop_size.height)}));
   }
   std::optional<cv::Size> output_shape() const override { return p_.crop_size; }
 

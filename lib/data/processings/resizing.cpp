@@ -11,26 +11,37 @@ namespace sgtrain::data {
 namespace {
 
 cv::Mat resized(const cv::Mat& image, cv::Size size) {
-  size = {std::max(size.width, 1), std::max(size.height, 1)};
   if (size == image.size()) return image;
   cv::Mat out(size, CV_8UC3);
   resize_linear(image, out);
   return out;
 }
 
-cv::Size rounded(const cv::Mat& image, double scale) {
-  return {static_cast<int>(std::nearbyint(image.cols * scale)),
-          static_cast<int>(std::nearbyint(image.rows * scale))};
+cv::Size at_least_1(cv::Size size) {
+  return {std::max(size.width, 1), std::max(size.height, 1)};
 }
 
-cv::Size cut(const cv::Mat& image, double scale) {
-  return {static_cast<int>(image.cols * scale), static_cast<int>(image.rows * scale)};
+cv::Size rounded(cv::Size size, double scale) {
+  return at_least_1({static_cast<int>(std::nearbyint(size.width * scale)),
+                     static_cast<int>(std::nearbyint(size.height * scale))});
 }
 
-double fit_scale(const cv::Mat& image, cv::Size size) {
-  return std::min(static_cast<double>(size.height) / image.rows,
-                  static_cast<double>(size.width) / image.cols);
+cv::Size cut(cv::Size size, double scale) {
+  return at_least_1({static_cast<int>(size.width * scale), static_cast<int>(size.height * scale)});
 }
+
+double fit_scale(cv::Size size, cv::Size limit) {
+  return std::min(static_cast<double>(limit.height) / size.height,
+                  static_cast<double>(limit.width) / size.width);
+}
+
+/// Resizes to where plan() says, bilinear.
+class Resizing : public Processing {
+ public:
+  cv::Mat apply(const cv::Mat& image, bool /*reversed*/, const Mapping& mapping) const override {
+    return resized(image, mapping.after);
+  }
+};
 
 struct ShapeParams {
   cv::Size output_shape;
@@ -38,14 +49,14 @@ struct ShapeParams {
 };
 
 /// To a fixed size; the aspect ratio is not kept.
-class Rescale final : public Processing {
+class Rescale final : public Resizing {
  public:
   using Params = ShapeParams;
   explicit Rescale(const Params& params) : size_(params.output_shape) {}
-  cv::Mat apply(const cv::Mat& image, bool /*reversed*/, Mapping& mapping) const override {
-    mapping.scale_x = static_cast<double>(size_.width) / image.cols;
-    mapping.scale_y = static_cast<double>(size_.height) / image.rows;
-    return resized(image, size_);
+  void plan(Mapping& m) const override {
+    m.scale_x = static_cast<double>(size_.width) / m.before.width;
+    m.scale_y = static_cast<double>(size_.height) / m.before.height;
+    m.after = size_;
   }
   std::optional<cv::Size> output_shape() const override { return size_; }
 
@@ -53,18 +64,27 @@ class Rescale final : public Processing {
   cv::Size size_;
 };
 
-/// Aspect kept, to the largest size within the shape; sides round to the nearest pixel.
-class LongestMaxSizeRescale final : public Processing {
+/// Aspect kept, to the largest size within the shape. Sides round to the nearest pixel, as the
+/// reference's predict() does, or are cut, as its data sets do.
+class LongestMaxSizeRescale final : public Resizing {
  public:
-  using Params = ShapeParams;
-  explicit LongestMaxSizeRescale(const Params& params) : size_(params.output_shape) {}
-  cv::Mat apply(const cv::Mat& image, bool /*reversed*/, Mapping& mapping) const override {
-    mapping.scale_x = mapping.scale_y = fit_scale(image, size_);
-    return mapping.scale_x == 1.0 ? image : resized(image, rounded(image, mapping.scale_x));
+  struct Params {
+    cv::Size output_shape;
+    bool cut_sides = false;  // ours: equal to the picture that validation saw
+    static Params from(core::Node& n) {
+      return {.output_shape = get_size(n, "output_shape"),
+              .cut_sides = n.get_or("cut_sides", false)};
+    }
+  };
+  explicit LongestMaxSizeRescale(const Params& params) : p_(params) {}
+  void plan(Mapping& m) const override {
+    m.scale_x = m.scale_y = fit_scale(m.before, p_.output_shape);
+    if (m.scale_x != 1.0)
+      m.after = p_.cut_sides ? cut(m.before, m.scale_x) : rounded(m.before, m.scale_x);
   }
 
  private:
-  cv::Size size_;
+  Params p_;
 };
 
 /// Shorter side to `size`, Pillow's antialiased bilinear filter.
@@ -75,12 +95,14 @@ class Resize final : public Processing {
     static Params from(core::Node& n) { return {.size = n.get_or("size", 224).in(1, 65536)}; }
   };
   explicit Resize(const Params& params) : p_(params) {}
-  cv::Mat apply(const cv::Mat& image, bool /*reversed*/, Mapping& mapping) const override {
-    const double scale = std::max(static_cast<double>(p_.size) / image.rows,
-                                  static_cast<double>(p_.size) / image.cols);
-    mapping.scale_x = mapping.scale_y = scale;
-    if (scale == 1.0) return image;
-    cv::Mat out(cut(image, scale), CV_8UC3);
+  void plan(Mapping& m) const override {
+    m.scale_x = m.scale_y = std::max(static_cast<double>(p_.size) / m.before.height,
+                                     static_cast<double>(p_.size) / m.before.width);
+    if (m.scale_x != 1.0) m.after = cut(m.before, m.scale_x);
+  }
+  cv::Mat apply(const cv::Mat& image, bool /*reversed*/, const Mapping& mapping) const override {
+    if (mapping.scale_x == 1.0) return image;
+    cv::Mat out(mapping.after, CV_8UC3);
     pillow::resize(image, pillow::Filter::kBilinear, out);
     return out;
   }
@@ -97,15 +119,18 @@ class CenterCrop final : public Processing {
     static Params from(core::Node& n) { return {.size = n.get_or("size", 224).in(1, 65536)}; }
   };
   explicit CenterCrop(const Params& params) : p_(params) {}
-  cv::Mat apply(const cv::Mat& image, bool /*reversed*/, Mapping& mapping) const override {
-    if (image.cols < p_.size || image.rows < p_.size) {
-      throw core::Error("CenterCrop: the image of " + std::to_string(image.cols) + "x" +
-                            std::to_string(image.rows) + " is smaller than " +
+  void plan(Mapping& m) const override {
+    if (m.before.width < p_.size || m.before.height < p_.size) {
+      throw core::Error("CenterCrop: the image of " + std::to_string(m.before.width) + "x" +
+                            std::to_string(m.before.height) + " is smaller than " +
                             std::to_string(p_.size) + " pixels",
                         {}, "put Resize before it");
     }
-    mapping.crop = {(image.cols - p_.size) / 2, (image.rows - p_.size) / 2};
-    return image(cv::Rect(mapping.crop, cv::Size(p_.size, p_.size)));
+    m.crop = {(m.before.width - p_.size) / 2, (m.before.height - p_.size) / 2};
+    m.after = {p_.size, p_.size};
+  }
+  cv::Mat apply(const cv::Mat& image, bool /*reversed*/, const Mapping& mapping) const override {
+    return image(cv::Rect(mapping.crop, mapping.after));
   }
   std::optional<cv::Size> output_shape() const override { return cv::Size(p_.size, p_.size); }
 
@@ -125,11 +150,14 @@ class ResizeWithPadding final : public Processing {
     }
   };
   explicit ResizeWithPadding(const Params& params) : p_(params) {}
-  cv::Mat apply(const cv::Mat& image, bool reversed, Mapping& mapping) const override {
-    mapping.scale_x = mapping.scale_y = fit_scale(image, p_.output_shape);
-    const cv::Mat inner = resized(image, rounded(image, mapping.scale_x));
-    mapping.padding = center_padding(inner.size(), p_.output_shape);
-    cv::Mat out(p_.output_shape, CV_8UC3);
+  void plan(Mapping& m) const override {
+    m.scale_x = m.scale_y = fit_scale(m.before, p_.output_shape);
+    m.padding = center_padding(rounded(m.before, m.scale_x), p_.output_shape);
+    m.after = p_.output_shape;
+  }
+  cv::Mat apply(const cv::Mat& image, bool reversed, const Mapping& mapping) const override {
+    const cv::Mat inner = resized(image, rounded(image.size(), mapping.scale_x));
+    cv::Mat out(mapping.after, CV_8UC3);
     pad_image(inner, mapping.padding, pad_color(p_.pad_value, reversed), out);
     return out;
   }
@@ -140,7 +168,7 @@ class ResizeWithPadding final : public Processing {
 };
 
 /// By a factor, or so that the shorter or longer side gets a size (the first one given counts).
-class SegmentationRescale final : public Processing {
+class SegmentationRescale final : public Resizing {
  public:
   struct Params {
     std::optional<double> scale_factor;
@@ -160,17 +188,17 @@ class SegmentationRescale final : public Processing {
     }
   };
   explicit SegmentationRescale(const Params& params) : p_(params) {}
-  cv::Mat apply(const cv::Mat& image, bool /*reversed*/, Mapping& mapping) const override {
+  void plan(Mapping& m) const override {
     double scale = 1.0;
     if (p_.scale_factor) {
       scale = *p_.scale_factor;
     } else if (p_.short_size) {
-      scale = static_cast<double>(*p_.short_size) / std::min(image.cols, image.rows);
+      scale = static_cast<double>(*p_.short_size) / std::min(m.before.width, m.before.height);
     } else if (p_.long_size) {
-      scale = static_cast<double>(*p_.long_size) / std::max(image.cols, image.rows);
+      scale = static_cast<double>(*p_.long_size) / std::max(m.before.width, m.before.height);
     }
-    mapping.scale_x = mapping.scale_y = scale;
-    return scale == 1.0 ? image : resized(image, cut(image, scale));
+    m.scale_x = m.scale_y = scale;
+    if (scale != 1.0) m.after = cut(m.before, scale);
   }
   std::optional<cv::Size> output_shape() const override {
     return p_.long_size ? std::optional(cv::Size(*p_.long_size, *p_.long_size)) : std::nullopt;

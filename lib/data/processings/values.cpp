@@ -7,7 +7,7 @@ namespace {
 
 class Folded : public Processing {
  public:
-  cv::Mat apply(const cv::Mat& image, bool /*reversed*/, Mapping& /*mapping*/) const final {
+  cv::Mat apply(const cv::Mat& image, bool /*reversed*/, const Mapping& /*mapping*/) const final {
     return image;
   }
   bool resizes_image() const final { return false; }

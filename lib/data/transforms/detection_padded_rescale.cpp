@@ -45,8 +45,8 @@ class DetectionPaddedRescale final : public Transform {
   }
   std::optional<ProcessingList> processing() const override {
     return ProcessingList{
-        processing_entry("DetectionLongestMaxSizeRescale",
-                         {{"output_shape", tree_of(p_.input_dim)}}),
+        processing_entry("DetectionLongestMaxSizeRescale", {{"output_shape", tree_of(p_.input_dim)},
+                                                            {"cut_sides", core::Tree::of(true)}}),
         processing_entry("DetectionBottomRightPadding", {{"output_shape", tree_of(p_.input_dim)},
                                                          {"pad_value", pad_tree(p_.pad_value)}}),
         processing_entry("ImagePermute")};
