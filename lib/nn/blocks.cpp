@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "core/error.h"
+#include "nn/fused/norm_act.h"
+#include "nn/fused/pair_conv.h"
 
 namespace sgtrain::nn {
 
@@ -19,6 +21,14 @@ ConvBnAct::ConvBnAct(int in, int out, int kernel, int stride, Act act, int group
 
 at::Tensor ConvBnAct::forward(const at::Tensor& x) {
   return bn.forward_act(conv.forward(x), act_);
+}
+
+at::Tensor ConvBnAct::forward_into(fused::Concatenation& cat, const at::Tensor& x,
+                                   bool also_dense) {
+  const at::Tensor t = conv.forward(x);
+  const at::Tensor y = bn.forward_act(t, act_, cat.place(t, also_dense));
+  cat.add(y);
+  return y;
 }
 
 // --------------------------------------------------------- QARepVGGBlock
@@ -51,17 +61,49 @@ QARepVGGBlock::QARepVGGBlock(const Options& options) : options_(options) {
                                                          .padding = 1});
 }
 
-at::Tensor QARepVGGBlock::sum_of_branches(const at::Tensor& x) {
-  at::Tensor point = branch_1x1_->forward(x);
-  if (alpha_.defined()) point = alpha_ * point;
-  at::Tensor sum = branch_3x3_->bn.forward(branch_3x3_->conv.forward(x)).add_(point);
-  return options_.residual ? sum.add_(x) : sum;
+/// The 3x3 branch before its norm, and all that is added to it after the norm.
+std::pair<at::Tensor, at::Tensor> QARepVGGBlock::convolve_branches(const at::Tensor& x) const {
+  at::Tensor point = branch_1x1_->weight, bias = branch_1x1_->bias;
+  if (alpha_.defined()) {
+    point = alpha_ * point;
+    if (bias.defined()) bias = alpha_ * bias;
+  }
+  return fused::pair_conv(x, {.kernel = branch_3x3_->conv.weight,
+                              .point = point,
+                              .point_bias = bias,
+                              .stride = options_.stride,
+                              .identity = options_.residual});
 }
 
-at::Tensor QARepVGGBlock::forward(const at::Tensor& x) {
-  const at::Tensor sum = state_ == State::kBranches ? sum_of_branches(x) : rbr_reparam_->forward(x);
-  if (post_bn_ != nullptr) return post_bn_->forward_act(sum, options_.act);
-  return activate(options_.act, sum, /*in_place=*/true);
+at::Tensor QARepVGGBlock::forward_add(const at::Tensor& x, const at::Tensor& alpha,
+                                      const at::Tensor& skip, fused::Concatenation* cat,
+                                      bool also_dense) {
+  at::Tensor sum;
+  if (state_ == State::kBranches) {
+    BatchNorm2d& norm = branch_3x3_->bn;
+    const auto [t, point] = convolve_branches(x);
+    const bool fusable = is_training() && post_bn_ != nullptr && norm.fusable(t) &&
+                         post_bn_->fusable(t) && fused::supports(options_.act) &&
+                         fused::supports_pair(t, point) &&
+                         (!skip.defined() || fused::supports_pair(t, skip));
+    if (fusable) {
+      norm.count_batch(t);
+      post_bn_->count_batch(t);
+      const auto place = cat != nullptr ? cat->place(t, also_dense) : fused::Destination{};
+      const at::Tensor y =
+          fused::branches(t, point, norm, *post_bn_, options_.act, alpha, skip, place);
+      if (cat != nullptr) cat->add(y);
+      return y;
+    }
+    sum = norm.forward_add_act(t, point, Act::kIdentity);
+  } else {
+    sum = rbr_reparam_->forward(x);
+  }
+  at::Tensor y = post_bn_ != nullptr ? post_bn_->forward_act(sum, options_.act)
+                                     : activate(options_.act, sum, /*in_place=*/true);
+  if (skip.defined()) y = alpha * skip + y;
+  if (cat != nullptr) cat->add_copy(y);
+  return y;
 }
 
 std::pair<at::Tensor, at::Tensor> QARepVGGBlock::equivalent_kernel() const {
@@ -131,10 +173,10 @@ SPP::SPP(int in, int out, std::vector<int> kernels, Act act)
                           act)) {}
 
 at::Tensor SPP::forward(const at::Tensor& input) {
-  const at::Tensor x = cv1_.forward(input);
-  std::vector<at::Tensor> parts{x};
-  for (const int k : kernels_) parts.push_back(at::max_pool2d(x, {k, k}, {1, 1}, {k / 2, k / 2}));
-  return cv2_.forward(at::cat(parts, 1));
+  fused::Concatenation cat(cv2_.conv.options().in);
+  const at::Tensor x = cv1_.forward_into(cat, input, /*also_dense=*/true);
+  for (const int k : kernels_) cat.add_copy(at::max_pool2d(x, {k, k}, {1, 1}, {k / 2, k / 2}));
+  return cv2_.forward(cat.result());
 }
 
 void set_batch_norm(tensor::Module& module, double eps, double momentum) {

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "nn/fused/concat.h"
 #include "nn/layers.h"
 #include "tensor/module.h"
 
@@ -15,6 +16,9 @@ class ConvBnAct final : public tensor::Module {
  public:
   ConvBnAct(int in, int out, int kernel, int stride, Act act, int groups = 1);
   at::Tensor forward(const at::Tensor& x) override;
+  /// forward(x) as the next part of a concatenation; `also_dense`: the result has other readers
+  /// too.
+  at::Tensor forward_into(fused::Concatenation& cat, const at::Tensor& x, bool also_dense = false);
 
   Conv2d& conv;
   BatchNorm2d& bn;
@@ -51,7 +55,10 @@ class QARepVGGBlock final : public tensor::Module {
   enum class State { kBranches, kPartiallyFused, kFullyFused };
 
   explicit QARepVGGBlock(const Options& options);
-  at::Tensor forward(const at::Tensor& x) override;
+  at::Tensor forward(const at::Tensor& x) override { return forward_add(x, {}, {}); }
+  /// forward(x) + alpha * skip, alpha [1]; into the next place of `cat`, when given.
+  at::Tensor forward_add(const at::Tensor& x, const at::Tensor& alpha, const at::Tensor& skip,
+                         fused::Concatenation* cat = nullptr, bool also_dense = false);
 
   /// Branches into one convolution; post_bn stays, the block stays trainable.
   void fuse_partially();
@@ -67,7 +74,7 @@ class QARepVGGBlock final : public tensor::Module {
     Conv2d& conv;
     BatchNorm2d& bn;
   };
-  at::Tensor sum_of_branches(const at::Tensor& x);
+  std::pair<at::Tensor, at::Tensor> convolve_branches(const at::Tensor& x) const;
   std::pair<at::Tensor, at::Tensor> equivalent_kernel() const;
 
   Options options_;

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "nn/fused/norm_act.h"
 #include "nn/sync_batch_norm.h"
 
 namespace sgtrain::nn {
@@ -30,18 +30,6 @@ void rebind(at::Tensor& parameter, at::Tensor value) {
 }
 
 }  // namespace
-
-at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                  const ConvOptions& o) {
-  const auto convolve = [&](const at::Tensor& input, std::int64_t stride) {
-    return at::conv2d(input, weight, bias, {stride, stride}, {o.padding, o.padding},
-                      {o.dilation, o.dilation}, o.groups);
-  };
-  const bool strided_point = o.kernel == 1 && o.stride > 1 && o.padding == 0;
-  if (!strided_point) return convolve(x, o.stride);
-  constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
-  return convolve(x.slice(2, 0, kEnd, o.stride).slice(3, 0, kEnd, o.stride), 1);
-}
 
 void init_uniform_fan_in(at::Tensor& weight, at::Tensor& bias) {
   const at::NoGradGuard no_grad;
@@ -144,18 +132,41 @@ void BatchNorm2d::count_batch(const at::Tensor& x) {
   num_batches_tracked.add_(1);
 }
 
+bool BatchNorm2d::fusable(const at::Tensor& x) const {
+  return !synchronised() && fused::supports(x);
+}
+
 at::Tensor BatchNorm2d::forward(const at::Tensor& x) {
   if (synchronised()) return sync_batch_norm(x, *this, *sync);
   if (is_training()) count_batch(x);
+  if (fusable(x)) return fused::norm_act(x, {}, *this, Act::kIdentity);
   return at::batch_norm(x, weight, bias, running_mean, running_var, is_training(), momentum, eps,
                         true);
 }
 
 at::Tensor BatchNorm2d::forward_act(const at::Tensor& x, Act act) {
-  return activate(act, forward(x), /*in_place=*/true);
+  return forward_act(x, act, {});
+}
+
+at::Tensor BatchNorm2d::forward_act(const at::Tensor& x, Act act,
+                                    const fused::Destination& destination) {
+  if (fusable(x) && fused::supports(act)) {
+    if (is_training()) count_batch(x);
+    return fused::norm_act(x, {}, *this, act, destination);
+  }
+  const at::Tensor y = activate(act, forward(x), /*in_place=*/true);
+  if (destination.slice.defined()) {
+    const at::NoGradGuard no_grad;
+    destination.slice.copy_(y);
+  }
+  return y;
 }
 
 at::Tensor BatchNorm2d::forward_add_act(const at::Tensor& x, const at::Tensor& residual, Act act) {
+  if (fusable(x) && fused::supports(act) && fused::supports_pair(x, residual)) {
+    if (is_training()) count_batch(x);
+    return fused::norm_act(x, residual, *this, act);
+  }
   return activate(act, forward(x).add_(residual), /*in_place=*/true);
 }
 

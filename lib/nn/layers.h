@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "nn/activation.h"
+#include "nn/conv.h"
 #include "tensor/module.h"
 
 namespace sgtrain::dist {
@@ -12,18 +13,9 @@ class Communicator;
 
 namespace sgtrain::nn {
 
-struct ConvOptions {
-  int in = 0, out = 0;
-  int kernel = 1, stride = 1, padding = 0, dilation = 1, groups = 1;
-  bool bias = true;
-};
-
-/// 2-D convolution of x [B, in, H, W] with weight [out, in / groups, k, k].
-/// 1x1 kernels with stride and without padding are applied to the subsampled input with stride 1,
-/// which is the same function: PyTorch 2.11's CPU backward of the strided form writes out of bounds
-/// in channels_last below 16 input channels. All convolutions go through here.
-at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                  const ConvOptions& options);
+namespace fused {
+struct Destination;
+}
 
 /// Weight and bias uniform in ±1/√fan_in (He et al. 2015 with a = √5), fan_in from weight dim 1.
 void init_uniform_fan_in(at::Tensor& weight, at::Tensor& bias);
@@ -81,6 +73,10 @@ class BatchNorm2d final : public tensor::Module {
   /// act(bn(x)) and act(bn(x) + residual) without intermediate tensors where possible.
   at::Tensor forward_act(const at::Tensor& x, Act act);
   at::Tensor forward_add_act(const at::Tensor& x, const at::Tensor& residual, Act act);
+  /// act(bn(x)), also or only in a slice of a concatenation (fused/concat.h).
+  at::Tensor forward_act(const at::Tensor& x, Act act, const fused::Destination& destination);
+  /// Whether this layer's work on x may be done inside the operations of nn/fused.
+  bool fusable(const at::Tensor& x) const;
 
   /// Checks the input of a training step and counts it; called by fused functions that do this
   /// layer's work.

@@ -31,12 +31,18 @@ Bottleneck::Bottleneck(int channels, BlockType type, nn::Act act, double drop_pa
   add_parameter("alpha", alpha_, at::ones({1}));
   cv1_ = make("cv1");
   cv2_ = make("cv2");
+  rep_ = dynamic_cast<nn::QARepVGGBlock*>(cv2_);
   drop_path_ = &add<nn::DropPath>("drop_path", drop_path_rate);
 }
 
-at::Tensor Bottleneck::forward(const at::Tensor& x) {
-  const at::Tensor y = drop_path_->forward(cv2_->forward(cv1_->forward(x)));
-  return alpha_ * x + y;
+at::Tensor Bottleneck::forward_into(nn::fused::Concatenation* cat, const at::Tensor& x,
+                                    bool also_dense) {
+  const at::Tensor between = cv1_->forward(x);
+  if (rep_ != nullptr && !drop_path_->active())
+    return rep_->forward_add(between, alpha_, x, cat, also_dense);
+  at::Tensor y = alpha_ * x + drop_path_->forward(cv2_->forward(between));
+  if (cat != nullptr) cat->add_copy(y);
+  return y;
 }
 
 // -------------------------------------------------------------- CspLayer
@@ -53,20 +59,21 @@ CspLayer::CspLayer(int in, int out, BlockType type, nn::Act act, const CspParams
   for (int i = 0; i < p.blocks; ++i) {
     const auto index = static_cast<std::size_t>(i);
     const double rate = index < p.drop_path_rates.size() ? p.drop_path_rates[index] : 0.0;
-    bottlenecks_.push<Bottleneck>(conv1_.conv.options().out, type, act, rate);
+    chain_.push_back(&bottlenecks_.push<Bottleneck>(conv1_.conv.options().out, type, act, rate));
   }
 }
 
 at::Tensor CspLayer::forward(const at::Tensor& x) {
-  at::Tensor y = conv1_.forward(x);
-  std::vector<at::Tensor> parts;
-  if (concat_intermediates_) parts.push_back(y);
-  for (std::size_t i = 0; i < bottlenecks_.size(); ++i) {
-    y = bottlenecks_[i].forward(y);
-    if (concat_intermediates_ || i + 1 == bottlenecks_.size()) parts.push_back(y);
+  nn::fused::Concatenation cat(conv3_.conv.options().in);
+  at::Tensor y =
+      concat_intermediates_ ? conv1_.forward_into(cat, x, /*also_dense=*/true) : conv1_.forward(x);
+  for (std::size_t i = 0; i < chain_.size(); ++i) {
+    const bool last = i + 1 == chain_.size();
+    y = chain_[i]->forward_into(concat_intermediates_ || last ? &cat : nullptr, y,
+                                /*also_dense=*/!last);
   }
-  parts.push_back(conv2_.forward(x));
-  return conv3_.forward(dropout_.forward(at::cat(parts, 1)));
+  conv2_.forward_into(cat, x);
+  return conv3_.forward(dropout_.forward(cat.result()));
 }
 
 // ----------------------------------------------------------------- Stage
@@ -105,11 +112,17 @@ UpStage::UpStage(int in, int skip1, int skip2, const NeckStageParams& p) : out_(
 
 std::pair<at::Tensor, at::Tensor> UpStage::forward(const at::Tensor& x, const at::Tensor& skip1,
                                                    const at::Tensor& skip2) {
-  const at::Tensor near = reduce_skip1_ == nullptr ? skip1 : reduce_skip1_->forward(skip1);
-  const at::Tensor far =
-      downsample_->forward(reduce_skip2_ == nullptr ? skip2 : reduce_skip2_->forward(skip2));
   const at::Tensor inter = conv_->forward(x);
-  at::Tensor joined = at::cat({upsample_->forward(inter), near, far}, 1);
+  const at::Tensor far = reduce_skip2_ == nullptr ? skip2 : reduce_skip2_->forward(skip2);
+  nn::fused::Concatenation cat(2 * out_ + (reduce_skip1_ == nullptr ? skip1.size(1) : out_));
+  cat.add_copy(upsample_->forward(inter));
+  if (reduce_skip1_ == nullptr) {
+    cat.add_copy(skip1);
+  } else {
+    reduce_skip1_->forward_into(cat, skip1);
+  }
+  downsample_->forward_into(cat, far);
+  at::Tensor joined = cat.result();
   if (reduce_after_concat_ != nullptr) joined = reduce_after_concat_->forward(joined);
   return {inter, blocks_->forward(joined)};
 }
@@ -123,7 +136,10 @@ DownStage::DownStage(int in, int skip, const NeckStageParams& p)
 }
 
 at::Tensor DownStage::forward(const at::Tensor& x, const at::Tensor& skip) {
-  return blocks_.forward(at::cat({conv_.forward(x), skip}, 1));
+  nn::fused::Concatenation cat(conv_.conv.options().out + skip.size(1));
+  conv_.forward_into(cat, x);
+  cat.add_copy(skip);
+  return blocks_.forward(cat.result());
 }
 
 // --------------------------------------------------------------- PanNeck

@@ -17,11 +17,14 @@ enum class BlockType { kQARepVGG, kConv3x3 };
 class Bottleneck final : public tensor::Module {
  public:
   Bottleneck(int channels, BlockType type, nn::Act act, double drop_path_rate);
-  at::Tensor forward(const at::Tensor& x) override;
+  at::Tensor forward(const at::Tensor& x) override { return forward_into(nullptr, x, false); }
+  /// As the next part of a concatenation, when one is given.
+  at::Tensor forward_into(nn::fused::Concatenation* cat, const at::Tensor& x, bool also_dense);
 
  private:
   at::Tensor alpha_;
   tensor::Module *cv1_, *cv2_;
+  nn::QARepVGGBlock* rep_ = nullptr;  // cv2, when it is one
   nn::DropPath* drop_path_;
 };
 
@@ -35,6 +38,7 @@ class CspLayer final : public tensor::Module {
   bool concat_intermediates_;
   nn::ConvBnAct &conv1_, &conv2_, &conv3_;
   tensor::Sequential& bottlenecks_;
+  std::vector<Bottleneck*> chain_;
   nn::Dropout2d& dropout_;
 };
 
