@@ -2,43 +2,76 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "loggers/logger.h"
+#include "loggers/results.h"
 #include "tensor/checkpoint.h"
+#include "train/checkpoint_files.h"
+#include "train/checkpoint_writer.h"
+#include "train/resumable.h"
 #include "train/run.h"
 #include "train/state.h"
 
 namespace sgtrain::train {
 
+/// Everything a resumed run needs is in one file: the weights, their moving average, optimizer,
+/// schedule and loss scale; and under "sgtrain" TrainState, the random generators of every rank,
+/// metrics and gradients of an epoch or accumulation that is not complete, and what callbacks and
+/// the epoch summary hold.
+///
+/// Files are written by a thread from a copy; call wait() before the process ends. The functions
+/// that save are collective: every rank calls them with the same state.
 class Checkpointing {
  public:
-  explicit Checkpointing(Run& run) : run_(run) {}
+  /// @param watched resolved name of metric_to_watch
+  /// @param summary saved along
+  Checkpointing(Run& run, std::string watched, Resumable& summary);
 
-  /// End of an epoch, on rank 0: ckpt_latest, ckpt_best when `best`, ckpt_epoch_N when listed.
-  /// `state` already points at the next epoch. A full disk is a warning; training goes on.
-  void save_epoch(const TrainState& state, const std::string& watched, bool best,
-                  int finished_epoch);
+  /// End of an epoch; `state` already points at the next one. Notes in it which epochs the files
+  /// hold.
+  void save_epoch(TrainState& state);
+  /// ckpt_latest alone, within an epoch. Returns its path; empty when nothing is written.
+  std::filesystem::path save_latest(const TrainState& state);
+  /// Until everything is on the disk.
+  void wait() { writer_.wait(); }
+  /// The run is over: the snapshots of the average are removed. Waits.
+  void finish();
 
-  /// ckpt_latest alone (signals). Returns its path; empty when nothing is written.
-  std::filesystem::path save_latest(const TrainState& state, const std::string& watched);
+  /// results.csv, metrics.json. On rank 0.
+  void write_results(const TrainState& state, const loggers::Scalars& scalars);
 
-  /// results.csv, metrics.json.
-  void write_results(const TrainState& state, const std::string& watched,
-                     const loggers::Scalars& scalars);
-
-  /// Restores everything from a checkpoint of ours, or what a SuperGradients one holds.
+  /// Restores everything from a checkpoint of ours, or what a SuperGradients one holds. Before the
+  /// reducer is made.
   /// @throws core::InputError naming what does not fit this run's recipe
   void resume(const std::filesystem::path& file, TrainState& state);
 
   std::filesystem::path best_path() const;
+  std::filesystem::path average_path() const;
 
  private:
-  tensor::Checkpoint capture(const TrainState& state, const std::string& watched) const;
-  bool write(const tensor::Checkpoint& checkpoint, const std::string& name);
-  bool writes() const;
+  bool saves() const { return run_.params.save_model && !run_.dir.empty(); }
+  void submit(const TrainState& state, FilePlan plan);
+  tensor::Checkpoint capture(const TrainState& state);
+  tensor::Value capture_partial(const TrainState& state);
+  tensor::Value capture_parts() const;
+  void restore_weights(const tensor::Checkpoint& checkpoint, const std::string& file);
+  void restore_optimisation(const tensor::Checkpoint& checkpoint, const std::string& file);
+  void restore_own(const tensor::Value& own, const std::string& file, TrainState& state);
+  void fit_position(const tensor::Value& own, const std::string& file, TrainState& state);
+  void restore_partial(const tensor::Value& partial, bool same_ranks);
+  void restore_parts(const tensor::Value& parts);
+  std::int64_t global_batch() const;  // images per step of all processes
+  std::filesystem::path existing(const std::string& name) const;
 
   Run& run_;
+  std::string watched_;
+  Resumable& summary_;
+  std::unique_ptr<loggers::ResultsCsv> results_;
+  std::unique_ptr<CheckpointFiles> files_;  // rank 0
+  CheckpointWriter writer_;                 // ends before what its job uses
 };
 
 }  // namespace sgtrain::train

@@ -14,14 +14,13 @@
 #include "tensor/checkpoint.h"
 #include "tensor/device.h"
 #include "train/assemble.h"
+#include "train/checkpoint_files.h"
 #include "train/run_dir.h"
 #include "train/trainer.h"
 
 namespace sgtrain::train {
 namespace fs = std::filesystem;
 namespace {
-
-constexpr const char* kLatest = "ckpt_latest.pth";
 
 /// How many processes this machine starts, and on which devices.
 struct Places {
@@ -73,13 +72,15 @@ struct Resume {
   std::optional<fs::path> dir, checkpoint;
 };
 
+/// The folder's newest checkpoint that can be read; nullopt when it has none.
+std::optional<fs::path> checkpoint_in(const fs::path& dir, const std::string& name) {
+  if (!fs::exists(dir / name) && !fs::exists(dir / kPrevious)) return std::nullopt;
+  return newest_readable(dir, name);
+}
+
 Resume find_resume(const RunPlan& plan, const EntryOptions& options) {
   const TrainingParams& p = plan.training;
-  if (options.run_dir) {
-    const bool exists = fs::exists(*options.run_dir / p.ckpt_name);
-    return {*options.run_dir,
-            exists ? std::optional(*options.run_dir / p.ckpt_name) : std::nullopt};
-  }
+  if (options.run_dir) return {*options.run_dir, checkpoint_in(*options.run_dir, p.ckpt_name)};
   if (p.resume_path) {
     if (!fs::exists(*p.resume_path)) {
       throw core::InputError("there is no such checkpoint", fs::absolute(*p.resume_path).string(),
@@ -89,12 +90,13 @@ Resume find_resume(const RunPlan& plan, const EntryOptions& options) {
   }
   if (p.run_id) {
     const fs::path dir = plan.ckpt_root_dir / plan.experiment_name / *p.run_id;
-    if (!fs::exists(dir / p.ckpt_name)) {
+    const auto checkpoint = checkpoint_in(dir, p.ckpt_name);
+    if (!checkpoint) {
       throw core::InputError(
           "run_id names no run with a " + p.ckpt_name, fs::absolute(dir).string(),
           "see the folders below " + (plan.ckpt_root_dir / plan.experiment_name).string());
     }
-    return {dir, dir / p.ckpt_name};
+    return {dir, checkpoint};
   }
   if (!p.resume) return {};
   const auto dir = latest_run_dir(plan.ckpt_root_dir, plan.experiment_name, p.ckpt_name);
@@ -104,7 +106,7 @@ Resume find_resume(const RunPlan& plan, const EntryOptions& options) {
                        p.ckpt_name);
     return {};
   }
-  return {*dir, *dir / p.ckpt_name};
+  return {*dir, checkpoint_in(*dir, p.ckpt_name)};
 }
 
 Place place_of(const RunPlan& plan, const std::string& device_text) {

@@ -77,4 +77,30 @@ std::string EpochSummary::render(int epoch, bool coloured) const {
   return out + rule + "\n";
 }
 
+tensor::Value EpochSummary::save() const {
+  tensor::Value out = tensor::Value::dict();
+  for (const Branch& branch : branches_) {
+    tensor::Value values = tensor::Value::dict();
+    for (const auto& [name, v] : branch.values)
+      values.set(name, tensor::Value::list({v.current, v.previous, v.best, v.seen}));
+    out.set(branch.name, values);
+  }
+  return out;
+}
+
+void EpochSummary::load(const tensor::Value& state) {
+  branches_.clear();
+  for (const auto& [branch, values] : state.pairs()) {
+    branches_.push_back({branch.as_string(), {}});
+    for (const auto& [name, v] : values.pairs()) {
+      const auto& items = v.items();
+      branches_.back().values.emplace_back(
+          name.as_string(), Monitored{.current = items.at(0).as_double(),
+                                      .previous = items.at(1).as_double(),
+                                      .best = items.at(2).as_double(),
+                                      .seen = static_cast<int>(items.at(3).as_int())});
+    }
+  }
+}
+
 }  // namespace sgtrain::train

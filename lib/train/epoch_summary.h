@@ -7,11 +7,12 @@
 #include <string_view>
 #include <vector>
 
+#include "train/resumable.h"
 #include "train/state.h"
 
 namespace sgtrain::train {
 
-class EpochSummary {
+class EpochSummary final : public Resumable {
  public:
   /// Says in which direction a value is better (losses: lower).
   void set_direction(const std::string& name, bool greater_is_better);
@@ -22,6 +23,9 @@ class EpochSummary {
   /// @param epoch    0-based
   /// @param coloured ANSI colours: better green, worse red
   std::string render(int epoch, bool coloured) const;
+
+  tensor::Value save() const override;
+  void load(const tensor::Value& state) override;
 
  private:
   struct Monitored {

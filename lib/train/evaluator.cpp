@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "core/error.h"
@@ -12,46 +11,10 @@
 #include "data/boxes.h"
 #include "data/processing.h"
 #include "tensor/device.h"
+#include "train/gather.h"
 
 namespace sgtrain::train {
 namespace {
-
-/// Tensors as bytes for all_gather: dtype, rank, sizes, data.
-std::string pack(const std::vector<at::Tensor>& tensors) {
-  std::string bytes;
-  const auto put = [&](std::int64_t number) {
-    bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
-  };
-  for (const at::Tensor& tensor : tensors) {
-    const at::Tensor host = tensor.detach().cpu().contiguous();
-    put(static_cast<std::int64_t>(host.scalar_type()));
-    put(host.dim());
-    for (const std::int64_t size : host.sizes()) put(size);
-    bytes.append(static_cast<const char*>(host.data_ptr()), host.nbytes());
-  }
-  return bytes;
-}
-
-std::vector<at::Tensor> unpack(const std::string& bytes) {
-  std::vector<at::Tensor> tensors;
-  std::size_t at_byte = 0;
-  const auto take = [&] {
-    std::int64_t number = 0;
-    std::memcpy(&number, bytes.data() + at_byte, sizeof(number));
-    at_byte += sizeof(number);
-    return number;
-  };
-  while (at_byte < bytes.size()) {
-    const auto dtype = static_cast<at::ScalarType>(take());
-    std::vector<std::int64_t> sizes(static_cast<std::size_t>(take()));
-    for (std::int64_t& size : sizes) size = take();
-    at::Tensor tensor = at::empty(sizes, at::TensorOptions().dtype(dtype));
-    std::memcpy(tensor.data_ptr(), bytes.data() + at_byte, tensor.nbytes());
-    at_byte += tensor.nbytes();
-    tensors.push_back(std::move(tensor));
-  }
-  return tensors;
-}
 
 /// Sums and normalisers of all images seen: a ratio of totals does not depend on batches or ranks.
 class LossTotals {
@@ -150,16 +113,25 @@ class Originals {
   std::optional<data::Preprocessing> preprocessing_;
 };
 
+/// Weighted and normalised terms of one batch, then their total where there are several.
+std::vector<double> values_of(const losses::LossResult& loss) {
+  const at::Tensor components = loss.components().to(at::kDouble).cpu().contiguous();
+  const auto* data = components.data_ptr<double>();
+  const auto count = loss.terms.size() > 1 ? components.numel() : 1;
+  return {data, data + count};
+}
+
 }  // namespace
 
 void merge_over_ranks(metrics::Metric& metric, dist::Communicator& comm) {
   if (comm.world_size() == 1) return;
-  const auto states = comm.all_gather(pack(metric.state()));
+  const auto states = gather(metric.state(), comm);
   metric.reset();
-  for (const std::string& state : states) metric.merge(unpack(state));
+  for (const auto& state : states) metric.merge(state);
 }
 
-NamedValues Evaluator::run(models::Model& model, loader::Loader& loader) {
+NamedValues Evaluator::run(models::Model& model, loader::Loader& loader,
+                           const EvaluationHooks& hooks) {
   const at::NoGradGuard no_grad;
   const bool was_training = model.is_training();
   model.eval();
@@ -175,6 +147,8 @@ NamedValues Evaluator::run(models::Model& model, loader::Loader& loader) {
   for (std::int64_t i = 0; i < batches; ++i) {
     auto batch = loader.next();
     if (!batch) break;
+    EvaluatedBatch seen{.index = static_cast<int>(i), .batch = *batch};
+    if (hooks.batch_start) hooks.batch_start(seen);
     const tensor::Targets targets = batch->targets.to(options_.input.device);
     const at::Tensor images = to_network_input(batch->images, options_.input);
     tensor::ModelOutput output;
@@ -183,7 +157,12 @@ NamedValues Evaluator::run(models::Model& model, loader::Loader& loader) {
       output = model.run(images);
     }
     output = to_float(output);
-    if (loss_ != nullptr) totals.add((*loss_)(output, targets));
+    std::vector<double> losses;
+    if (loss_ != nullptr) {
+      const losses::LossResult loss = (*loss_)(output, targets);
+      totals.add(loss);
+      if (hooks.batch_end) losses = values_of(loss);
+    }
     const auto pictures = originals.of(*batch);
     metrics::SharedDetections shared;
     for (auto& metric : metrics_) {
@@ -194,6 +173,12 @@ NamedValues Evaluator::run(models::Model& model, loader::Loader& loader) {
                       .indices = batch->indices,
                       .originals = pictures,
                       .shared = &shared});
+    }
+    if (hooks.batch_end) {
+      seen.targets = &targets;
+      seen.output = &output;
+      seen.losses = &losses;
+      hooks.batch_end(seen);
     }
     if (options_.show_progress && progress.due()) {
       progress.update(fmt::format("{:3}% {}/{}", 100 * (i + 1) / batches, i + 1, batches));

@@ -1,6 +1,7 @@
 // Scores a model on a data set: the one path of in-training validation and `sgtrain evaluate`.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +15,18 @@
 #include "train/step.h"
 
 namespace sgtrain::train {
+
+/// One batch of an evaluation, seen from outside.
+struct EvaluatedBatch {
+  int index = 0;
+  const tensor::Batch& batch;
+  const tensor::Targets* targets = nullptr;     // at the end, on the device
+  const tensor::ModelOutput* output = nullptr;  // at the end
+  const std::vector<double>* losses = nullptr;  // at the end: components of this rank's batch
+};
+struct EvaluationHooks {
+  std::function<void(const EvaluatedBatch&)> batch_start, batch_end;
+};
 
 class Evaluator {
  public:
@@ -31,7 +44,7 @@ class Evaluator {
   /// Loss components (mean over images) and metric values, equal on every rank. The model is left
   /// in the mode it was in. Every image counts once, whatever the number of ranks.
   /// @throws core::Interrupted when a signal asked to stop
-  NamedValues run(models::Model& model, loader::Loader& loader);
+  NamedValues run(models::Model& model, loader::Loader& loader, const EvaluationHooks& hooks = {});
 
  private:
   std::vector<std::unique_ptr<metrics::Metric>>& metrics_;

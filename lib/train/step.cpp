@@ -49,13 +49,16 @@ GlobalLoss globalise(const losses::LossResult& loss, dist::Communicator& comm) {
   return result;
 }
 
-StepOutput TrainStep::run(const tensor::Batch& batch, bool last,
+StepOutput TrainStep::run(const tensor::Batch& batch, bool last, double share,
                           const std::vector<std::unique_ptr<loader::BatchTransform>>& mixing,
-                          core::Random random) {
+                          core::Random random, const StepHooks& hooks) {
   StepOutput step;
   step.targets = batch.targets.to(options_.input.device);
   at::Tensor images = to_network_input(batch.images, options_.input);
   for (const auto& transform : mixing) transform->apply(images, step.targets, random);
+  if (hooks.before_forward) hooks.before_forward(images, step.targets);
+  step.height = images.size(2);
+  step.width = images.size(3);
   reducer_.before_forward(last);
   tensor::ModelOutput output;
   {
@@ -64,15 +67,16 @@ StepOutput TrainStep::run(const tensor::Batch& batch, bool last,
   }
   output = to_float(output);
   step.loss = globalise(loss_(output, step.targets), comm_);
+  for (const auto& [name, value] : output.items()) step.output.set(name, value.detach());
+  if (hooks.loss_end) hooks.loss_end(step);
   if (step.loss.finite) {
-    at::Tensor total =
-        options_.loss_scale == 1.0 ? step.loss.total : step.loss.total * options_.loss_scale;
+    at::Tensor total = share == 1.0 ? step.loss.total : step.loss.total * share;
     if (options_.scaler != nullptr) total = options_.scaler->scale(total);
     reducer_.before_backward(total);
     total.backward();
+    if (hooks.backward_end) hooks.backward_end(step);
   }
   step.loss.total.reset();  // frees the graph
-  for (const auto& [name, value] : output.items()) step.output.set(name, value.detach());
   return step;
 }
 

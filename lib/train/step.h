@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "data/normalisation.h"
@@ -40,10 +41,18 @@ GlobalLoss globalise(const losses::LossResult& loss, dist::Communicator& comm);
 /// Output tensors of reduced precision as float, so that losses and metrics see float only.
 tensor::ModelOutput to_float(const tensor::ModelOutput& output);
 
+/// What one micro-batch gave.
 struct StepOutput {
   GlobalLoss loss;
-  tensor::ModelOutput output;  // detached
-  tensor::Targets targets;     // on the device
+  tensor::ModelOutput output;          // detached
+  tensor::Targets targets;             // on the device
+  std::int64_t height = 0, width = 0;  // of the network input, pixels
+};
+
+/// Moments within a step; each may be empty.
+struct StepHooks {
+  std::function<void(at::Tensor& images, tensor::Targets& targets)> before_forward;
+  std::function<void(const StepOutput&)> loss_end, backward_end;  // backward_end: finite only
 };
 
 class TrainStep {
@@ -51,7 +60,6 @@ class TrainStep {
   struct Options {
     InputFormat input;
     at::ScalarType precision = at::kFloat;
-    double loss_scale = 1.0;              // 1/k for a mean over k accumulated micro-batches
     optim::GradScaler* scaler = nullptr;  // fp16 only
   };
   TrainStep(models::Model& model, losses::Loss& loss, dist::Communicator& comm,
@@ -60,10 +68,11 @@ class TrainStep {
 
   /// Gradients add up in the parameters. `last` micro-batch of an accumulation: they are reduced
   /// over ranks. A non-finite loss leaves the gradients as they were (on every rank).
+  /// @param share  factor of the gradients: 1/k for a mean over k accumulated micro-batches
   /// @param mixing the loader's batch transforms (mixup) and their random stream
-  StepOutput run(const tensor::Batch& batch, bool last,
+  StepOutput run(const tensor::Batch& batch, bool last, double share,
                  const std::vector<std::unique_ptr<loader::BatchTransform>>& mixing,
-                 core::Random random);
+                 core::Random random, const StepHooks& hooks = {});
 
  private:
   models::Model& model_;

@@ -9,14 +9,17 @@
 #include "core/signals.h"
 #include "core/text.h"
 #include "dist/launcher.h"
+#include "models/build.h"
 #include "optim/clip.h"
 #include "tensor/device.h"
 #include "train/banner.h"
+#include "train/non_finite.h"
+#include "train/precise_bn.h"
 
 namespace sgtrain::train {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = RunClock::Clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -68,7 +71,7 @@ std::string resolve_metric_name(const std::string& wanted, const std::vector<std
 Trainer::Trainer(Run& run)
     : run_(run),
       watched_(resolve_metric_name(run.params.metric_to_watch, logged_names(run))),
-      checkpointing_(run) {
+      checkpointing_(run, watched_, summary_) {
   for (const std::string& name : run.loss->component_names()) summary_.set_direction(name, false);
   for (const auto* list : {&run.train_metrics, &run.valid_metrics}) {
     for (const auto& metric : *list) {
@@ -80,10 +83,10 @@ Trainer::Trainer(Run& run)
 
 FitResult Trainer::fit() {
   start();
-  while (state_.epoch < run_.params.max_epochs && !stop_reason_) {
-    train_epoch();
-    if (should_validate()) validate();
-    if (!run_.tests.empty() && (state_.epoch + 1) % run_.params.run_test_freq == 0) test();
+  while (goes_on()) {
+    if (state_.stage == Stage::kTrain) train_epoch();
+    if (state_.stage == Stage::kValidate) validate();
+    if (state_.stage == Stage::kTest) test();
     finish_epoch();
   }
   return finish();
@@ -91,6 +94,19 @@ FitResult Trainer::fit() {
 
 void Trainer::resume(const std::filesystem::path& checkpoint) {
   checkpointing_.resume(checkpoint, state_);
+  const int before = state_.max_epochs, now = run_.params.max_epochs;
+  if (before != 0 && before != now) {
+    core::log::info("max_epochs was {} and is {}: learning rates are those of a run of {} epochs",
+                    before, now, now);
+    if (now > before) state_.stop_reason.reset();
+    if (state_.epoch > 0 && state_.batch == 0)
+      schedule_lr({.epoch = state_.epoch - 1, .batch = batches_per_epoch() - 1, .stepped = true});
+  }
+  if (!goes_on()) {
+    core::log::info("this run is at its end: {}; a larger max_epochs extends it",
+                    state_.stop_reason.value_or(fmt::format("{} epochs are done", state_.epoch)));
+  }
+  needs_baseline_ = !state_.has_best && state_.epoch > 0 && goes_on();
 }
 
 int Trainer::batches_per_epoch() const {
@@ -99,6 +115,7 @@ int Trainer::batches_per_epoch() const {
 }
 
 void Trainer::start() {
+  state_.max_epochs = run_.params.max_epochs;
   dist::broadcast_state(*run_.comm, run_.model->state());
   reducer_ = std::make_unique<dist::Reducer>(*run_.comm, reduced_parameters(*run_.model));
   evaluator_ =
@@ -110,90 +127,175 @@ void Trainer::start() {
                                                      .title = "Validating"});
   dist::on_main([&] { core::log::info("{}", banner(run_, batches_per_epoch())); });
   notify(&Callback::on_training_start);
+  if (needs_baseline_) {
+    state_.valid_values = evaluate(*run_.valid_loader);
+    --state_.epoch;  // they belong to the epoch before
+    state_.valid_epoch = state_.epoch;
+    remember_best();
+    ++state_.epoch;
+  }
 }
 
 void Trainer::train_epoch() {
   const auto started = Clock::now();
-  epoch_values_.clear();
-  test_values_.clear();
-  images_this_epoch_ = 0;
+  data_seconds_ = step_seconds_ = 0.0;
   run_.model->train();
   if (state_.batch == 0) {
-    train_averages_ = {};
+    state_.loss_sums.clear();
+    state_.loss_weight = 0.0;
+    state_.images = 0;
     for (auto& metric : run_.train_metrics) metric->reset();
   }
-  TrainStep step(
-      *run_.model, *run_.loss, *run_.comm, *reducer_,
-      {.input = run_.input,
-       .precision = run_.precision,
-       .loss_scale = run_.params.accumulate == "mean" ? 1.0 / run_.params.batch_accumulate : 1.0,
-       .scaler = run_.scaler.get()});
+  TrainStep step(*run_.model, *run_.loss, *run_.comm, *reducer_,
+                 {.input = run_.input, .precision = run_.precision, .scaler = run_.scaler.get()});
   progress_ = std::make_unique<core::Progress>(fmt::format("Train epoch {}: ", state_.epoch));
-  schedule_lr({.epoch = state_.epoch, .batch = state_.batch, .epoch_start = true});
   notify(&Callback::on_train_loader_start);
+  if (state_.batch == 0) schedule_lr({.epoch = state_.epoch, .epoch_start = true});
   run_.train_loader->begin(state_.epoch, state_.batch);
   const int batches = batches_per_epoch();
   const int first = state_.batch;
   while (state_.batch < batches) {
+    const auto asked = Clock::now();
     auto batch = run_.train_loader->next();
+    const auto got = Clock::now();
+    clock_.add(Work::kData, got - asked);
+    data_seconds_ += std::chrono::duration<double>(got - asked).count();
     if (!batch) break;
     const bool stepped = train_batch(*batch, step);
     ++state_.batch;
     ++state_.global_step;
-    if (stepped && stop_requested()) stop_for_signal();
+    clock_.add(Work::kStep, Clock::now() - got);
+    step_seconds_ += seconds_since(got);
+    if (stepped) save_or_stop();
     show_progress(seconds_since(started) / (state_.batch - first));
   }
   progress_.reset();
   epoch_seconds_ = seconds_since(started);
-  notify(&Callback::on_train_loader_end);
-  schedule_lr({.epoch = state_.epoch, .batch = batches - 1, .epoch_end = true});
-  state_.train_values = train_averages_.named(run_.loss->component_names());
+  close_train_epoch();
+}
+
+void Trainer::close_train_epoch() {
+  average_open_gradients();
+  state_.train_values.clear();
+  const auto names = run_.loss->component_names();
+  for (std::size_t i = 0; i < state_.loss_sums.size() && i < names.size(); ++i)
+    state_.train_values.emplace_back(names[i], state_.loss_sums[i] / state_.loss_weight);
   for (auto& metric : run_.train_metrics) {
     merge_over_ranks(*metric, *run_.comm);
     for (const auto& value : metric->compute())
       state_.train_values.emplace_back(value.name, value.value);
   }
+  notify(&Callback::on_train_loader_end);
+  schedule_lr({.epoch = state_.epoch, .batch = batches_per_epoch() - 1, .epoch_end = true});
+  if (run_.params.precise_bn) update_batch_norm(run_, state_.epoch, precise_bn_batches(run_));
+  state_.stage = should_validate() ? Stage::kValidate : Stage::kTest;
 }
 
-/// Returns true after an optimizer step.
-bool Trainer::train_batch(const tensor::Batch& batch, TrainStep& step) {
-  schedule_lr({.epoch = state_.epoch, .batch = state_.batch});
-  notify(&Callback::on_train_batch_start, &batch);
-  // The reference steps whenever the count of all batches so far divides; an epoch's left-over
-  // micro-batches carry over into the next epoch.
-  const bool last = (state_.global_step + 1) % run_.params.batch_accumulate == 0;
-  const StepOutput output = step.run(batch, last, run_.train_loader->batch_transforms(),
-                                     run_.train_loader->batch_random(state_.epoch, state_.batch));
-  if (!output.loss.finite) {
-    handle_non_finite(output, batch);
-  } else {
-    state_.non_finite_in_a_row = 0;
-    after_step(output, batch);
+int Trainer::accumulated(int batch) const {
+  const int k = run_.params.batch_accumulate;
+  if (run_.params.accumulates_over_epochs()) return k;
+  return std::min(k, batches_per_epoch() - batch / k * k);
+}
+
+/// The reference steps whenever the count of all batches so far divides; an epoch's left-over
+/// micro-batches carry over into the next epoch. A mean steps at the end of the epoch too.
+bool Trainer::ends_accumulation() const {
+  const int k = run_.params.batch_accumulate;
+  if (run_.params.accumulates_over_epochs()) return (state_.global_step + 1) % k == 0;
+  return (state_.batch + 1) % k == 0 || state_.batch + 1 == batches_per_epoch();
+}
+
+/// Gradients that wait for the next epoch's first step are local to each rank. Their mean over
+/// ranks leads to the same step, is the same everywhere and can be saved.
+void Trainer::average_open_gradients() {
+  const bool open = run_.params.accumulates_over_epochs() &&
+                    state_.global_step % run_.params.batch_accumulate != 0;
+  if (!open || run_.comm->world_size() == 1) return;
+  const at::NoGradGuard no_grad;
+  for (at::Tensor gradient : run_.optimizer->gradients()) {
+    run_.comm->all_reduce(gradient);
+    gradient.div_(run_.comm->world_size());
   }
-  if (last && output.loss.finite) optimizer_step();
+}
+
+/// Returns true after an optimizer step, done or skipped.
+bool Trainer::train_batch(const tensor::Batch& batch, TrainStep& step) {
+  const bool last = ends_accumulation();
+  const double share =
+      run_.params.accumulates_over_epochs() ? 1.0 : 1.0 / accumulated(state_.batch);
+  const StepOutput output =
+      step.run(batch, last, share, run_.train_loader->batch_transforms(),
+               run_.train_loader->batch_random(state_.epoch, state_.batch), step_hooks(batch));
+  if (!output.loss.finite) skip_step(describe_loss(run_, output), batch);
+  if (last && output.loss.finite) optimizer_step(batch);
   if (last && !output.loss.finite) run_.optimizer->zero_grad();
-  notify(&Callback::on_train_batch_end, &batch, &output.output);
+  notify(&Callback::on_train_batch_end, {.batch_index = state_.batch,
+                                         .batch = &batch,
+                                         .targets = &output.targets,
+                                         .output = &output.output,
+                                         .losses = &output.loss.components});
   return last;
 }
 
-void Trainer::after_step(const StepOutput& output, const tensor::Batch& batch) {
-  train_averages_.add(output.loss.components, static_cast<double>(batch.size()));
-  images_this_epoch_ += batch.size();
+StepHooks Trainer::step_hooks(const tensor::Batch& batch) {
+  const auto event = [this, &batch](const StepOutput& output) {
+    return Event{.batch_index = state_.batch,
+                 .batch = &batch,
+                 .targets = &output.targets,
+                 .output = &output.output,
+                 .losses = &output.loss.components};
+  };
+  return {.before_forward =
+              [this, &batch](at::Tensor& images, tensor::Targets& targets) {
+                const Event now{.batch_index = state_.batch, .batch = &batch, .targets = &targets};
+                before_forward(images, targets, now);
+                notify(&Callback::on_train_batch_start, now);
+                schedule_lr({.epoch = state_.epoch, .batch = state_.batch});
+              },
+          .loss_end =
+              [this, &batch, event](const StepOutput& output) {
+                if (output.loss.finite) take_loss(output, batch);
+                notify(&Callback::on_train_batch_loss_end, event(output));
+                schedule_lr({.epoch = state_.epoch, .batch = state_.batch, .loss_end = true});
+              },
+          .backward_end =
+              [this, event](const StepOutput& output) {
+                notify(&Callback::on_train_batch_backward_end, event(output));
+              }};
+}
+
+void Trainer::take_loss(const StepOutput& output, const tensor::Batch& batch) {
+  const auto weight = static_cast<double>(batch.size());
+  state_.loss_sums.resize(output.loss.components.size(), 0.0);
+  for (std::size_t i = 0; i < state_.loss_sums.size(); ++i)
+    state_.loss_sums[i] += output.loss.components[i] * weight;
+  state_.loss_weight += weight;
+  state_.images += batch.size();
   for (auto& metric : run_.train_metrics) {
     metric->update({.output = output.output,
                     .targets = output.targets,
-                    .height = batch.images.size(1),
-                    .width = batch.images.size(2),
+                    .height = output.height,
+                    .width = output.width,
                     .indices = batch.indices});
   }
 }
 
-void Trainer::optimizer_step() {
+void Trainer::optimizer_step(const tensor::Batch& batch) {
+  const Event event{.batch_index = state_.batch, .batch = &batch};
+  notify(&Callback::on_train_batch_gradient_step_start, event);
   if (run_.scaler) run_.scaler->unscale(*run_.optimizer);
+  if (!run_.scaler && !gradients_are_finite(run_)) {
+    skip_step(describe_gradients(run_), batch);
+    run_.optimizer->zero_grad();
+    return;
+  }
+  state_.non_finite_in_a_row = 0;
   if (run_.params.clip_grad_norm)
     optim::clip_grad_norm(*run_.optimizer, *run_.params.clip_grad_norm);
   if (run_.scaler) {
-    run_.scaler->step(*run_.optimizer);
+    if (!run_.scaler->step(*run_.optimizer))
+      core::log::warning("epoch {} batch {}: gradients overflow at loss scale {}; step skipped",
+                         state_.epoch, state_.batch, run_.scaler->current_scale());
     run_.scaler->update();
   } else {
     run_.optimizer->step();
@@ -204,52 +306,36 @@ void Trainer::optimizer_step() {
     const auto total = static_cast<std::int64_t>(run_.params.max_epochs) * batches_per_epoch();
     run_.ema->update(*run_.model, state_.global_step + 1, total);
   }
+  notify(&Callback::on_train_batch_gradient_step_end, event);
   schedule_lr({.epoch = state_.epoch, .batch = state_.batch, .stepped = true});
 }
 
-void Trainer::schedule_lr(const optim::Position& position) {
-  for (optim::ParamGroup& group : run_.optimizer->groups()) {
-    if (run_.warmup) {
-      if (const auto lr = run_.warmup->at(position, group.initial_lr)) group.lr = *lr;
-    }
-    if (run_.schedule) {
-      if (const auto lr = run_.schedule->at(position, group.initial_lr)) group.lr = *lr;
+void Trainer::schedule_lr(optim::Position position) {
+  const NamedValues values = run_.schedule ? metric_values() : NamedValues{};
+  position.values = &values;
+  for (optim::LrSchedule* part :
+       {static_cast<optim::LrSchedule*>(run_.warmup.get()), run_.schedule.get()}) {
+    if (part == nullptr) continue;
+    part->step(position);
+    for (optim::ParamGroup& group : run_.optimizer->groups()) {
+      if (const auto lr = part->at(position, group)) group.lr = *lr;
     }
   }
 }
 
-void Trainer::handle_non_finite(const StepOutput& output, const tensor::Batch& batch) {
+void Trainer::skip_step(const std::string& what, const tensor::Batch& batch) {
   ++state_.non_finite_in_a_row;
-  std::string where;
-  const auto names = run_.loss->component_names();
-  for (std::size_t i = 0; i < output.loss.components.size() && i < names.size(); ++i) {
-    if (!std::isfinite(output.loss.components[i])) {
-      where = fmt::format("{} is {}", names[i], output.loss.components[i]);
-      break;
-    }
-  }
-  std::string tensor = "none of the model's outputs";
-  for (const auto& [name, value] : output.output.items()) {
-    if (value.is_floating_point() && !at::isfinite(value).all().item<bool>()) {
-      tensor = "output '" + name + "'";
-      break;
-    }
-  }
-  std::vector<std::string> images;
-  for (std::size_t i = 0; i < batch.indices.size() && i < 8; ++i) {
-    images.push_back(run_.train_set->image_path(batch.indices[i]));
-  }
-  const std::string text = fmt::format(
-      "epoch {} batch {}: {}; first tensor with non-finite values: {}; images: {}; this step is "
-      "skipped",
-      state_.epoch, state_.batch, where, tensor, core::join(images));
+  const std::string text =
+      fmt::format("epoch {} batch {}: {}; images: {}; this step is skipped", state_.epoch,
+                  state_.batch, what, describe_images(run_, batch));
   core::log::warning("{}", text);
   if (state_.non_finite_in_a_row >= run_.params.max_non_finite_steps) {
-    throw core::Error(fmt::format("the loss was not finite {} times in a row; last: {}",
-                                  state_.non_finite_in_a_row, text),
-                      {},
-                      "lower initial_lr, use precision=fp32 or check these images' boxes; the last "
-                      "checkpoint is intact");
+    checkpointing_.wait();
+    throw core::Error(
+        fmt::format("{} steps in a row were skipped; last: {}", state_.non_finite_in_a_row, text),
+        {},
+        "lower initial_lr, use precision=fp32 or check these images' boxes; the last "
+        "checkpoint is intact");
   }
 }
 
@@ -261,90 +347,183 @@ bool Trainer::should_validate() const {
              p.save_ckpt_epoch_list.end();
 }
 
-void Trainer::validate() {
-  notify(&Callback::on_validation_loader_start);
+bool Trainer::should_test() const {
+  return !run_.tests.empty() && (state_.epoch + 1) % run_.params.run_test_freq == 0;
+}
+
+/// With the moving average where there is one. A signal ends the run here: the stage says where a
+/// resume goes on.
+NamedValues Trainer::evaluate(loader::Loader& loader, const EvaluationHooks& hooks) {
+  const Timed timed(clock_, Work::kValidation);
+  std::optional<NamedValues> values;
   try {
     const optim::EmaScope average(run_.ema.get(), *run_.model);
-    state_.valid_values = evaluator_->run(*run_.model, *run_.valid_loader);
+    values = evaluator_->run(*run_.model, loader, hooks);
   } catch (const core::Interrupted&) {
-    stop_for_signal();  // the epoch is trained: a resume goes on with its validation
   }
-  epoch_values_ = state_.valid_values;
+  if (!values) stop_for_signal();
+  return *values;
+}
+
+void Trainer::validate() {
+  notify(&Callback::on_validation_loader_start);
+  state_.valid_values = evaluate(*run_.valid_loader, hooks(&Callback::on_validation_batch_start,
+                                                           &Callback::on_validation_batch_end));
+  state_.valid_epoch = state_.epoch;
   notify(&Callback::on_validation_loader_end);
-  remember_best();
+  schedule_lr({.epoch = state_.epoch, .validation_end = true});
+  state_.stage = Stage::kTest;
 }
 
 void Trainer::test() {
-  const optim::EmaScope average(run_.ema.get(), *run_.model);
+  if (!should_test()) return;
+  NamedValues values;
   for (TestSet& set : run_.tests) {
-    for (const auto& [name, value] : evaluator_->run(*run_.model, *set.loader)) {
-      test_values_.emplace_back(set.name + "_" + name, value);
+    notify(&Callback::on_test_loader_start, {.test_set = &set.name});
+    for (const auto& [name, value] :
+         evaluate(*set.loader,
+                  hooks(&Callback::on_test_batch_start, &Callback::on_test_batch_end, &set.name))) {
+      values.emplace_back(set.name + "_" + name, value);
     }
   }
+  state_.test_values = std::move(values);
+  state_.test_epoch = state_.epoch;
+  for (const TestSet& set : run_.tests)
+    notify(&Callback::on_test_loader_end, {.test_set = &set.name});
+  schedule_lr({.epoch = state_.epoch, .test_end = true});
 }
 
 void Trainer::remember_best() {
+  if (state_.valid_epoch != state_.epoch) return;
   for (const auto& [name, value] : state_.valid_values) {
-    if (name != watched_) continue;
-    if (!is_metric_better(value, state_.best_metric, state_.has_best,
-                          run_.params.greater_metric_to_watch_is_better)) {
-      return;
+    if (name != watched_ || !is_metric_better(value, state_.best_metric, state_.has_best,
+                                              run_.params.greater_metric_to_watch_is_better)) {
+      continue;
     }
     state_.has_best = true;
     state_.best_metric = value;
     state_.best_epoch = state_.epoch;
     notify(&Callback::on_validation_end_best_epoch);
+    schedule_lr({.epoch = state_.epoch, .best_epoch = true});
   }
 }
 
 void Trainer::finish_epoch() {
-  const bool best = state_.best_epoch == state_.epoch;
-  const int finished = state_.epoch;
+  remember_best();
   dist::on_main([&] { log_epoch(); });
   ++state_.epoch;
   state_.batch = 0;
-  checkpointing_.save_epoch(state_, watched_, best, finished);
+  state_.stage = Stage::kTrain;
+  {
+    const Timed timed(clock_, Work::kCheckpoint);
+    checkpointing_.save_epoch(state_);
+    last_save_ = Clock::now();
+  }
   if (stop_requested()) stop_for_signal();
 }
 
 void Trainer::log_epoch() {
+  const bool validated = state_.valid_epoch == state_.epoch;
+  const bool tested = state_.test_epoch == state_.epoch;
   summary_.update("Train", state_.train_values);
-  if (!epoch_values_.empty()) summary_.update("Validation", epoch_values_);
-  if (!test_values_.empty()) summary_.update("Test", test_values_);
+  if (validated) summary_.update("Validation", state_.valid_values);
+  if (tested) summary_.update("Test", state_.test_values);
   if (!run_.params.silent_mode) {
     core::log::info("{}", summary_.render(state_.epoch, core::log::color_stderr()));
+    const double batches = std::max(1, state_.batch);
     core::log::info(
-        "epoch {}: {:.1f} s, {:.1f} images/s; loader: {}", state_.epoch, epoch_seconds_,
-        static_cast<double>(images_this_epoch_) * run_.comm->world_size() / epoch_seconds_,
+        "epoch {}: {:.1f} s, {:.1f} images/s; per step {:.1f} ms, {:.1f} ms waiting for data; "
+        "loader: {}",
+        state_.epoch, epoch_seconds_,
+        static_cast<double>(state_.images) * run_.comm->world_size() /
+            std::max(epoch_seconds_, 1e-9),
+        1e3 * (step_seconds_ + data_seconds_) / batches, 1e3 * data_seconds_ / batches,
         run_.train_loader->stats().text());
   }
   loggers::Scalars scalars;
-  for (const auto& [name, value] : state_.train_values)
-    scalars.emplace_back("Train_" + name, value);
-  for (const auto& [name, value] : epoch_values_) scalars.emplace_back("Valid_" + name, value);
-  for (const auto& [name, value] : test_values_) scalars.emplace_back("Test_" + name, value);
+  const auto add = [&](const char* prefix, const NamedValues& values) {
+    for (const auto& [name, value] : values) scalars.emplace_back(prefix + name, value);
+  };
+  add("Train_", state_.train_values);
+  if (validated) add("Valid_", state_.valid_values);
+  if (tested) add("Test_", state_.test_values);
   const auto& groups = run_.optimizer->groups();
   for (const auto& group : groups) {
     scalars.emplace_back(groups.size() == 1 ? "LR" : "LR/" + group.name, group.lr);
   }
   scalars.emplace_back("Train Epoch Time", epoch_seconds_);
   run_.logger->add_scalars(scalars, state_.epoch);
-  checkpointing_.write_results(state_, watched_, scalars);
+  checkpointing_.write_results(state_, scalars);
 }
 
 FitResult Trainer::finish() {
+  checkpointing_.wait();
+  const NamedValues average_values = validate_average();
+  checkpointing_.finish();
   notify(&Callback::on_training_end);
-  if (stop_reason_) core::log::info("training stopped early: {}", *stop_reason_);
+  if (state_.stop_reason) core::log::info("training stopped early: {}", *state_.stop_reason);
+  dist::on_main([&] { core::log::info("{}", clock_.text()); });
   run_.logger->close();
   return {.valid_values = state_.valid_values,
-          .test_values = test_values_,
+          .test_values = state_.test_values,
+          .average_values = average_values,
           .watched = watched_,
           .best_metric = state_.best_metric,
           .best_epoch = state_.best_epoch,
           .best_checkpoint = checkpointing_.best_path()};
 }
 
-/// Ranks must leave together: a signal that reached one of them counts for all.
+/// The mean of the best epochs' weights, scored as the reference does; the model keeps its own.
+NamedValues Trainer::validate_average() {
+  const bool there = run_.comm->broadcast(checkpointing_.average_path().string()) != "";
+  if (!there || state_.averaged.empty()) return {};
+  tensor::StateDict own;
+  for (const auto& [name, value] : run_.model->state_dict()) own.emplace_back(name, value.clone());
+  const auto file = run_.dir / kAverage;
+  dist::on_main([&] {
+    models::load_state(*run_.model, tensor::read_weights(file).tensors, models::StrictLoad::kOn,
+                       file.string());
+  });
+  dist::broadcast_state(*run_.comm, run_.model->state());
+  notify(&Callback::on_average_best_models_validation_start);
+  std::optional<NamedValues> values;
+  try {
+    const Timed timed(clock_, Work::kValidation);
+    values = evaluator_->run(*run_.model, *run_.valid_loader);
+  } catch (const core::Interrupted&) {
+  }
+  models::load_state(*run_.model, own, models::StrictLoad::kOn, "the run's weights");
+  if (!values) stop_for_signal();
+  loggers::Scalars scalars;
+  std::string text;
+  for (const auto& [name, value] : *values) {
+    scalars.emplace_back("Averaged Model " + name, value);
+    text += fmt::format("Averaged Model {}: {:.3f}\n", name, value);
+  }
+  run_.logger->add_scalars(scalars, run_.params.max_epochs);
+  run_.logger->add_text("Averaged_Model_Performance", text, run_.params.max_epochs);
+  dist::on_main([&] { core::log::info("{}", text); });
+  notify(&Callback::on_average_best_models_validation_end);
+  return *values;
+}
+
+/// Between steps: ranks must save and leave together, so that what reached one of them counts for
+/// all, and rank 0 decides what is due.
+void Trainer::save_or_stop() {
+  const auto& minutes = run_.params.save_every_minutes;
+  int due = minutes && seconds_since(last_save_) >= *minutes * 60.0 ? 1 : 0;
+  if (minutes && run_.comm->world_size() > 1) {
+    at::Tensor decision = at::full({1}, due, at::kInt);
+    run_.comm->broadcast(decision);
+    due = decision.item<int>();
+  }
+  if (stop_requested()) stop_for_signal();
+  if (due == 0) return;
+  const Timed timed(clock_, Work::kCheckpoint);
+  checkpointing_.save_latest(state_);
+  last_save_ = Clock::now();
+}
+
 bool Trainer::stop_requested() {
   if (run_.comm->world_size() == 1) return core::signals::stop_requested();
   at::Tensor signal = at::full({1}, core::signals::stop_signal(), at::kInt);
@@ -356,7 +535,8 @@ bool Trainer::stop_requested() {
 
 void Trainer::stop_for_signal() {
   progress_.reset();
-  const auto saved = checkpointing_.save_latest(state_, watched_);
+  const auto saved = checkpointing_.save_latest(state_);
+  checkpointing_.wait();
   run_.logger->close();
   const int signal = core::signals::stop_signal();
   throw core::Interrupted(
@@ -367,30 +547,67 @@ void Trainer::stop_for_signal() {
                                 : "saved, go on with: sgtrain resume " + run_.dir.string()));
 }
 
-void Trainer::notify(Requests (Callback::*moment)(PhaseContext&), const tensor::Batch* batch,
-                     const tensor::ModelOutput* output) {
+NamedValues Trainer::metric_values() const {
+  NamedValues values = state_.train_values;
+  values.insert(values.end(), state_.valid_values.begin(), state_.valid_values.end());
+  return values;
+}
+
+PhaseContext Trainer::context(const NamedValues& metrics, const Event& event) {
+  return {.state = state_,
+          .model = *run_.model,
+          .loss = *run_.loss,
+          .metrics = metrics,
+          .run = &run_,
+          .batch_index = event.batch_index,
+          .batch = event.batch,
+          .targets = event.targets,
+          .output = event.output,
+          .losses = event.losses,
+          .test_set = event.test_set,
+          .watched = watched_,
+          .is_main = run_.comm->is_main()};
+}
+
+void Trainer::notify(Moment moment, const Event& event) {
   if (run_.callbacks.empty()) return;
-  NamedValues metrics = state_.train_values;
-  metrics.insert(metrics.end(), state_.valid_values.begin(), state_.valid_values.end());
-  PhaseContext context{.state = state_,
-                       .model = *run_.model,
-                       .loss = *run_.loss,
-                       .metrics = metrics,
-                       .batch = batch,
-                       .output = output,
-                       .is_main = run_.comm->is_main()};
+  const NamedValues metrics = metric_values();
+  PhaseContext now = context(metrics, event);
   for (auto& callback : run_.callbacks) {
-    const Requests requests = (callback.get()->*moment)(context);
-    if (requests.stop_training) stop_reason_ = requests.stop_training;
+    const Requests requests = (callback.get()->*moment)(now);
+    if (requests.stop_training) state_.stop_reason = requests.stop_training;
   }
+}
+
+void Trainer::before_forward(at::Tensor& images, tensor::Targets& targets, const Event& event) {
+  if (run_.callbacks.empty()) return;
+  const NamedValues metrics = metric_values();
+  PhaseContext now = context(metrics, event);
+  for (auto& callback : run_.callbacks) callback->before_forward(images, targets, now);
+}
+
+EvaluationHooks Trainer::hooks(Moment start, Moment end, const std::string* test_set) {
+  if (run_.callbacks.empty()) return {};
+  const auto tell = [this, test_set](Moment moment) {
+    return [this, moment, test_set](const EvaluatedBatch& seen) {
+      notify(moment, {.batch_index = seen.index,
+                      .batch = &seen.batch,
+                      .targets = seen.targets,
+                      .output = seen.output,
+                      .losses = seen.losses,
+                      .test_set = test_set});
+    };
+  };
+  return {.batch_start = tell(start), .batch_end = tell(end)};
 }
 
 void Trainer::show_progress(double seconds_per_batch) {
   if (run_.params.silent_mode || !run_.comm->is_main() || !progress_->due()) return;
   const int batches = batches_per_epoch();
   std::string losses;
-  for (const auto& [name, value] : train_averages_.named(run_.loss->component_names())) {
-    losses += fmt::format(", {}={:.4g}", name, value);
+  const auto names = run_.loss->component_names();
+  for (std::size_t i = 0; i < state_.loss_sums.size() && i < names.size(); ++i) {
+    losses += fmt::format(", {}={:.4g}", names[i], state_.loss_sums[i] / state_.loss_weight);
   }
   const int left = static_cast<int>(seconds_per_batch * (batches - state_.batch));
   const double images =

@@ -7,21 +7,32 @@
 #include <string>
 
 #include "core/log.h"
-#include "train/averages.h"
 #include "train/checkpointing.h"
 #include "train/epoch_summary.h"
 #include "train/evaluator.h"
 #include "train/run.h"
+#include "train/run_clock.h"
 #include "train/state.h"
 
 namespace sgtrain::train {
 
 struct FitResult {
   NamedValues valid_values, test_values;  // of the last epoch that had them
+  NamedValues average_values;             // of the averaged model; empty: there is none
   std::string watched;                    // resolved name of metric_to_watch
   double best_metric = 0.0;
   int best_epoch = -1;  // 0-based
   std::filesystem::path best_checkpoint;
+};
+
+/// What belongs to one moment of a PhaseContext.
+struct Event {
+  int batch_index = 0;
+  const tensor::Batch* batch = nullptr;
+  const tensor::Targets* targets = nullptr;
+  const tensor::ModelOutput* output = nullptr;
+  const std::vector<double>* losses = nullptr;
+  const std::string* test_set = nullptr;
 };
 
 class Trainer {
@@ -33,46 +44,70 @@ class Trainer {
   /// and core::Interrupted is thrown. Values are equal on every rank.
   FitResult fit();
 
-  /// Continues from a checkpoint: weights, optimizer, EMA, position, best metric.
+  /// Goes on from a checkpoint exactly (train/checkpointing.h). A larger max_epochs extends the
+  /// run. Before fit().
   void resume(const std::filesystem::path& checkpoint);
 
+  const TrainState& state() const { return state_; }
+
  private:
+  // The story, in order.
   void start();
+  bool goes_on() const { return state_.epoch < run_.params.max_epochs && !state_.stop_reason; }
   void train_epoch();
-  bool train_batch(const tensor::Batch& batch, TrainStep& step);
-  void optimizer_step();
-  void after_step(const StepOutput& output, const tensor::Batch& batch);
-  bool should_validate() const;
   void validate();
   void test();
-  void remember_best();
   void finish_epoch();
   FitResult finish();
+
+  // Parts of an epoch.
+  bool train_batch(const tensor::Batch& batch, TrainStep& step);
+  StepHooks step_hooks(const tensor::Batch& batch);
+  void take_loss(const StepOutput& output, const tensor::Batch& batch);
+  void optimizer_step(const tensor::Batch& batch);
+  void average_open_gradients();
+  void close_train_epoch();
+  bool should_validate() const;
+  bool should_test() const;
+  NamedValues evaluate(loader::Loader& loader, const EvaluationHooks& hooks = {});
+  void remember_best();
+  NamedValues validate_average();
+  void log_epoch();
+  void show_progress(double seconds_per_batch);
+
+  // Stopping and saving.
+  void skip_step(const std::string& what, const tensor::Batch& batch);
+  void save_or_stop();
   bool stop_requested();
   [[noreturn]] void stop_for_signal();
 
-  void schedule_lr(const optim::Position& position);
-  void handle_non_finite(const StepOutput& output, const tensor::Batch& batch);
-  void notify(Requests (Callback::*moment)(PhaseContext&), const tensor::Batch* batch = nullptr,
-              const tensor::ModelOutput* output = nullptr);
-  void show_progress(double seconds_per_batch);
-  void log_epoch();
+  // Schedules and callbacks.
+  void schedule_lr(optim::Position position);
+  using Moment = Requests (Callback::*)(PhaseContext&);
+  void notify(Moment moment, const Event& event = {});
+  void before_forward(at::Tensor& images, tensor::Targets& targets, const Event& event);
+  PhaseContext context(const NamedValues& metrics, const Event& event);
+  NamedValues metric_values() const;
+  EvaluationHooks hooks(Moment start, Moment end, const std::string* test_set = nullptr);
+
   int batches_per_epoch() const;
+  /// Micro-batches whose gradients the step of this batch takes together.
+  int accumulated(int batch) const;
+  bool ends_accumulation() const;
 
   Run& run_;
   TrainState state_;
   std::string watched_;
-  std::optional<std::string> stop_reason_;
+  EpochSummary summary_;
+  Checkpointing checkpointing_;
 
   std::unique_ptr<dist::Reducer> reducer_;
   std::unique_ptr<Evaluator> evaluator_;
-  Checkpointing checkpointing_;
-  Averages train_averages_;
-  EpochSummary summary_;
-  NamedValues epoch_values_, test_values_;  // of the epoch that runs
   std::unique_ptr<core::Progress> progress_;
-  double epoch_seconds_ = 0.0;
-  std::int64_t images_this_epoch_ = 0;
+  RunClock clock_;
+  RunClock::Clock::time_point last_save_ = RunClock::Clock::now();
+  double epoch_seconds_ = 0.0, data_seconds_ = 0.0, step_seconds_ = 0.0;  // of this epoch
+  bool needs_baseline_ = false;  // resumed without a best value of the watched metric
 };
 
 /// The logged name that `wanted` means: exact, else the same fuzzy key, else the component of a

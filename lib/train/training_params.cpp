@@ -92,10 +92,10 @@ void read_optimisation(core::Node& node, TrainingParams& p) {
     p.clip_grad_norm = node.get<double>("clip_grad_norm|clip_grad").above(0.0);
   p.precision = read_precision(node);
   p.sync_bn = node.get_or("sync_bn", false);
-  if (node.get_or("precise_bn", false)) {
-    node.problem("precise_bn", "not available yet; leave it out (EMA gives a similar gain)");
-  }
-  node.find<int>("precise_bn_batch_size");
+  p.precise_bn = node.get_or("precise_bn", false);
+  p.precise_bn_batch_size = node.find<int>("precise_bn_batch_size");
+  if (p.precise_bn_batch_size && *p.precise_bn_batch_size < 1)
+    node.problem("precise_bn_batch_size", "must be at least 1");
   p.ema = node.get_or("ema", false);
   if (node.has("ema_params")) {
     core::Node ema = node.child("ema_params");
@@ -126,11 +126,11 @@ void read_selection(core::Node& node, TrainingParams& p) {
   }
   p.metric_to_watch = node.get_or("metric_to_watch", p.metric_to_watch.c_str());
   p.greater_metric_to_watch_is_better = node.get_or("greater_metric_to_watch_is_better", true);
-  for (const auto& callback : node.components("phase_callbacks")) {
+  auto callbacks = node.components("phase_callbacks");
+  if (auto before = node.find_component("pre_prediction_callback")) callbacks.push_back(*before);
+  for (const auto& callback : callbacks) {
     p.callbacks.push_back(Callback::registry().parse(callback));
-  }
-  if (node.has("pre_prediction_callback")) {
-    p.callbacks.push_back(Callback::registry().parse(node.component("pre_prediction_callback")));
+    p.callback_names.push_back(core::fuzzy_key(callback.name));
   }
 }
 
@@ -139,6 +139,11 @@ void read_checkpoints(core::Node& node, TrainingParams& p) {
   p.ckpt_name = node.get_or("ckpt_name", p.ckpt_name.c_str());
   p.ckpt_best_name = node.get_or("ckpt_best_name", p.ckpt_best_name.c_str());
   p.save_ckpt_epoch_list = node.get_or("save_ckpt_epoch_list", std::vector<int>{}).min(1);
+  p.keep_last_n = node.get_or("keep_last_n", 0).min(0);
+  p.keep_best_k = node.get_or("keep_best_k", 0).min(0);
+  p.save_every_minutes = node.find<double>("save_every_minutes");
+  if (p.save_every_minutes && !(*p.save_every_minutes > 0.0))
+    node.problem("save_every_minutes", "must be above 0");
   p.resume = node.get_or("resume", false);
   p.run_id = node.find<std::string>("run_id");
   p.resume_path = node.find<std::string>("resume_path");

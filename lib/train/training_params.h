@@ -50,6 +50,8 @@ struct TrainingParams {
   std::optional<double> clip_grad_norm;
   std::string precision = "fp32";  // auto, fp32, bf16, fp16; fp64 for exact comparisons
   bool sync_bn = false;
+  bool precise_bn = false;                   // batch-norm statistics anew before each validation
+  std::optional<int> precise_bn_batch_size;  // images; null: as many batches as processes
   bool ema = false;
   EmaParams ema_params;
   bool average_best_models = true;
@@ -61,11 +63,14 @@ struct TrainingParams {
   std::string metric_to_watch = "Accuracy";
   bool greater_metric_to_watch_is_better = true;
   std::vector<Callback::Registry::MakerType> callbacks;
+  std::vector<std::string> callback_names;  // as many
 
   // checkpoints
   bool save_model = true;
   std::string ckpt_name = "ckpt_latest.pth", ckpt_best_name = "ckpt_best.pth";
   std::vector<int> save_ckpt_epoch_list;
+  int keep_last_n = 0, keep_best_k = 0;      // ours: ckpt_epoch_N of these epochs
+  std::optional<double> save_every_minutes;  // ours: ckpt_latest within epochs
   bool resume = false;
   std::optional<std::string> run_id, resume_path;
   bool resume_strict_load = false;
@@ -73,6 +78,10 @@ struct TrainingParams {
   // logging
   loggers::Logger::Registry::MakerType logger;
   bool silent_mode = false;
+
+  /// Micro-batches left over at the end of an epoch count towards the next epoch's first step, as
+  /// in the reference. A mean takes its last step over the rest.
+  bool accumulates_over_epochs() const { return accumulate == "sum"; }
 
   static TrainingParams from(core::Node& node);
 };

@@ -1,0 +1,22 @@
+#include "train/run_clock.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sgtrain::train {
+
+std::string RunClock::text() const {
+  const double all = std::max(total(), 1e-9);
+  const auto percent = [&](double s) { return 100.0 * s / all; };
+  double known = 0.0;
+  for (const double s : seconds_) known += s;
+  return fmt::format(
+      "training took {:.1f} s: {:.0f} % steps, {:.0f} % waiting for data, {:.0f} % validation, "
+      "{:.0f} % checkpoints, {:.0f} % else; {:.0f} % was not training",
+      all, percent(seconds(Work::kStep)), percent(seconds(Work::kData)),
+      percent(seconds(Work::kValidation)), percent(seconds(Work::kCheckpoint)),
+      percent(std::max(0.0, all - known)), percent(all - seconds(Work::kStep)));
+}
+
+}  // namespace sgtrain::train

@@ -1,0 +1,45 @@
+// Where the time of a run goes.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <string>
+
+namespace sgtrain::train {
+
+enum class Work { kStep, kData, kValidation, kCheckpoint };
+
+/// Seconds by kind of work since the run (or the resume) began.
+class RunClock {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  void add(Work work, Clock::duration time) {
+    seconds_[static_cast<std::size_t>(work)] += std::chrono::duration<double>(time).count();
+  }
+  double seconds(Work work) const { return seconds_[static_cast<std::size_t>(work)]; }
+  double total() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  /// "training took 93.1 s: 88 % steps, 5 % waiting for data, 6 % validation, 0 % checkpoints, 1 %
+  /// else"
+  std::string text() const;
+
+ private:
+  Clock::time_point start_ = Clock::now();
+  std::array<double, 4> seconds_{};
+};
+
+/// Adds its own lifetime.
+class Timed {
+ public:
+  Timed(RunClock& clock, Work work) : clock_(clock), work_(work) {}
+  ~Timed() { clock_.add(work_, RunClock::Clock::now() - start_); }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  RunClock& clock_;
+  Work work_;
+  RunClock::Clock::time_point start_ = RunClock::Clock::now();
+};
+
+}  // namespace sgtrain::train
