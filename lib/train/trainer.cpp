@@ -161,6 +161,7 @@ void Trainer::train_epoch() {
     clock_.add(Work::kData, got - asked);
     data_seconds_ += std::chrono::duration<double>(got - asked).count();
     if (!batch) break;
+    if (state_.batch == first) core::log::debug("epoch {}: first batch ready", state_.epoch);
     const bool stepped = train_batch(*batch, step);
     ++state_.batch;
     ++state_.global_step;

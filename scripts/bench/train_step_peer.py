@@ -1,5 +1,5 @@
 """The peer of train_step_tool: the reference implementation's model and loss in PyTorch, the same
-synthetic data, at PyTorch's best flags (channels_last). Usage as train_step_tool."""
+synthetic data. Usage as train_step_tool, then default|channels_last for the layout."""
 import json
 import os
 import resource
@@ -30,11 +30,12 @@ def main():
     name, size, batch, precision, steps = sys.argv[1], *map(int, sys.argv[2:4]), sys.argv[4], int(sys.argv[5])
     if len(sys.argv) > 6:
         torch.set_num_threads(int(sys.argv[6]))
+    layout = torch.contiguous_format if sys.argv[7:] == ["default"] else torch.channels_last
     torch.manual_seed(1)
     detection = name.startswith("yolo")
     classes = 80 if detection else 1000
-    model = models.get(name, num_classes=classes).to(memory_format=torch.channels_last).train()
-    images = torch.rand(batch, 3, size, size).contiguous(memory_format=torch.channels_last)
+    model = models.get(name, num_classes=classes).to(memory_format=layout).train()
+    images = torch.rand(batch, 3, size, size).contiguous(memory_format=layout)
     if detection:
         loss_fn = PPYoloELoss(num_classes=classes, use_static_assigner=False)
         n = 10 * batch
