@@ -1,54 +1,78 @@
 #include "optim/torch_schedule.h"
 
+#include <map>
 #include <string>
 
 #include "core/text.h"
 
 namespace sgtrain::optim {
+namespace {
 
-TorchPhase read_phase(core::Node& node) {
-  const std::string name =
-      node.get_or("phase", "TRAIN_EPOCH_END")
-          .one_of({"TRAIN_EPOCH_START", "TRAIN_BATCH_END", "TRAIN_BATCH_STEP", "TRAIN_EPOCH_END",
-                   "VALIDATION_EPOCH_END", "VALIDATION_END_BEST_EPOCH", "TEST_END"});
-  if (name == "TRAIN_EPOCH_START") return TorchPhase::kEpochStart;
-  if (name == "TRAIN_BATCH_END") return TorchPhase::kBatch;
-  if (name == "TRAIN_BATCH_STEP") return TorchPhase::kOptimizerStep;
-  return TorchPhase::kEpochEnd;
+const std::map<std::string, TorchPhase>& phases() {
+  static const std::map<std::string, TorchPhase> all{
+      {"TRAIN_EPOCH_START", TorchPhase::kEpochStart},
+      {"TRAIN_BATCH_END", TorchPhase::kBatch},
+      {"TRAIN_BATCH_STEP", TorchPhase::kOptimizerStep},
+      {"TRAIN_EPOCH_END", TorchPhase::kEpochEnd},
+      {"VALIDATION_EPOCH_END", TorchPhase::kValidationEnd},
+      {"VALIDATION_END_BEST_EPOCH", TorchPhase::kBestEpoch},
+      {"TEST_END", TorchPhase::kTestEnd}};
+  return all;
 }
 
-std::optional<std::int64_t> TorchSchedule::steps_at(const Position& position) const {
-  const std::int64_t epochs = position.epoch - length_.warmup_epochs;
-  if (epochs < 0) return std::nullopt;
-  const std::int64_t batches = length_.batches_per_epoch;
+}  // namespace
+
+TorchPhase read_phase(core::Node& node, const char* fallback) {
+  std::vector<std::string> names;
+  for (const auto& [name, phase] : phases()) names.push_back(name);
+  const std::string name = node.get_or("phase", fallback).one_of(names).value();
+  const auto found = phases().find(name);
+  return found == phases().end() ? TorchPhase::kEpochEnd : found->second;  // reported
+}
+
+bool CountingSchedule::is_phase(const Position& position) const {
   switch (phase_) {
     case TorchPhase::kEpochStart:
-      if (position.epoch_start) return epochs + 1;
-      break;
-    case TorchPhase::kEpochEnd:
-      if (position.epoch_end) return epochs + 1;
-      break;
+      return position.epoch_start;
     case TorchPhase::kBatch:
-      // The reference steps between forward and backward, so the batch's own step has the new rate.
-      if (position.batch_start()) return epochs * batches + position.batch + 1;
-      break;
+      return position.loss_end;
     case TorchPhase::kOptimizerStep:
-      if (position.stepped) {
-        const std::int64_t before = length_.warmup_epochs * batches / length_.batch_accumulate;
-        const std::int64_t all = position.epoch * batches + position.batch + 1;
-        return all / length_.batch_accumulate - before;
-      }
-      break;
+      return position.stepped;
+    case TorchPhase::kEpochEnd:
+      return position.epoch_end;
+    case TorchPhase::kValidationEnd:
+      return position.validation_end;
+    case TorchPhase::kBestEpoch:
+      return position.best_epoch;
+    case TorchPhase::kTestEnd:
+      return position.test_end;
   }
-  // A scheduler sets its first rate when it is made, unless a warm-up does.
-  if (position.epoch == 0 && position.epoch_start && length_.warmup_epochs == 0) return 0;
-  return std::nullopt;
+  return false;
+}
+
+void CountingSchedule::step(const Position& position) {
+  starts_now_ = position.epoch == 0 && position.epoch_start && warmup_epochs_ == 0 && steps_ == 0;
+  steps_now_ = position.epoch >= warmup_epochs_ && is_phase(position);
+  if (!steps_now_) return;
+  ++steps_;
+  on_step(position);
+}
+
+tensor::Value CountingSchedule::save() const {
+  tensor::Value out = tensor::Value::dict();
+  out.set("last_epoch", steps_);
+  out.set("_step_count", steps_ + 1);
+  return out;
+}
+
+void CountingSchedule::load(const tensor::Value& state) {
+  if (const tensor::Value* steps = state.find("last_epoch")) steps_ = steps->as_int();
 }
 
 std::optional<double> TorchSchedule::at(const Position& position, const ParamGroup& group) {
-  const auto steps = steps_at(position);
-  if (!steps) return std::nullopt;
-  return rate(*steps, group);
+  static_cast<void>(position);
+  if (!steps_now() && !starts_now()) return std::nullopt;
+  return rate(steps(), group);
 }
 
 }  // namespace sgtrain::optim

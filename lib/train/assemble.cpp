@@ -25,6 +25,10 @@ void build_loss_and_metrics(const RunPlan& plan, Run& run) {
     for (const auto& value : metric->describe()) names.push_back(value.name);
   }
   resolve_metric_name(plan.training.metric_to_watch, names);
+  if (plan.training.schedule) {
+    const std::string watched = plan.training.schedule({})->watches();
+    if (!watched.empty()) resolve_metric_name(watched, names, "lr_mode.metric_name");
+  }
 }
 
 std::unique_ptr<data::Dataset> build_dataset(const DataPlan& plan, const RunPlan& run) {

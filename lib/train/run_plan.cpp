@@ -9,6 +9,7 @@
 #include "data/read_params.h"
 #include "recipe/variable_setup.h"
 #include "train/dataloader_names.h"
+#include "train/exec_policy.h"
 #include "train/run_dir.h"
 
 namespace sgtrain::train {
@@ -159,7 +160,9 @@ void mark_variables(const recipe::Recipe& recipe) {
 /// `plugins`: opened before any component is looked up by name.
 void open_plugins(core::Node& root, const std::filesystem::path& recipe_dir) {
   if (!root.has("plugins")) return;
-  for (const std::string& name : strings_of(root.child("plugins"))) {
+  core::Node plugins = root.child("plugins");
+  if (!check_exec(plugins, "a plug-in")) return plugins.read_all();
+  for (const std::string& name : strings_of(plugins)) {
     try {
       core::open_plugin(data::Paths(recipe_dir).find(name, "plug-in"));
     } catch (const core::InputError& error) {

@@ -51,7 +51,8 @@ std::vector<tensor::TensorRef> reduced_parameters(models::Model& model) {
 
 }  // namespace
 
-std::string resolve_metric_name(const std::string& wanted, const std::vector<std::string>& names) {
+std::string resolve_metric_name(const std::string& wanted, const std::vector<std::string>& names,
+                                const std::string& key) {
   for (const std::string& name : names) {
     if (name == wanted) return name;
   }
@@ -62,10 +63,9 @@ std::string resolve_metric_name(const std::string& wanted, const std::vector<std
       return name;
     }
   }
-  throw core::InputError("metric_to_watch '" + wanted + "' is none of this run's values" +
-                             core::did_you_mean(wanted, names),
-                         "training_hyperparams.metric_to_watch",
-                         "choose one of: " + core::join(names));
+  throw core::InputError(
+      key + " '" + wanted + "' is none of this run's values" + core::did_you_mean(wanted, names),
+      "training_hyperparams." + key, "choose one of: " + core::join(names));
 }
 
 Trainer::Trainer(Run& run)

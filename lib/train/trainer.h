@@ -111,7 +111,8 @@ class Trainer {
 };
 
 /// The logged name that `wanted` means: exact, else the same fuzzy key, else the component of a
-/// loss. @throws core::InputError listing the names, with the nearest one
-std::string resolve_metric_name(const std::string& wanted, const std::vector<std::string>& names);
+/// loss. @throws core::InputError naming `key` and listing the names, with the nearest one
+std::string resolve_metric_name(const std::string& wanted, const std::vector<std::string>& names,
+                                const std::string& key = "metric_to_watch");
 
 }  // namespace sgtrain::train

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <fstream>
+#include <set>
 
 #include "core/error.h"
 #include "optim/support.h"
@@ -33,6 +34,7 @@ std::vector<Row> simulate(const Json& config, int epochs, int batches, double in
     schedules.apply({.epoch = e, .epoch_start = true}, groups);
     for (int i = 0; i < batches; ++i) {
       schedules.apply({.epoch = e, .batch = i}, groups);
+      schedules.apply({.epoch = e, .batch = i, .loss_end = true}, groups);
       const double used = groups[0].lr;
       const bool steps = (e * batches + i + 1) % length.batch_accumulate == 0;
       if (steps) schedules.apply({.epoch = e, .batch = i, .stepped = true}, groups);
@@ -76,6 +78,28 @@ TEST_CASE("numbers of the reference's own tests") {
   const Json down = {
       {"lr_warmup_epochs", 3}, {"warmup_mode", "LinearEpochLRWarmup"}, {"warmup_initial_lr", 4.0}};
   CHECK(used(down, 5, 1.0) == std::vector<double>{4.0, 3.0, 2.0, 1.0, 1.0});
+
+  const auto check = [](const std::vector<double>& rates, const std::vector<double>& expected) {
+    REQUIRE(rates.size() == expected.size());
+    for (std::size_t i = 0; i < rates.size(); ++i)
+      CHECK(rates[i] == Approx(expected[i]).epsilon(1e-9));
+  };
+  // The rate at the end of each epoch of two batches.
+  const auto after = [](const Json& config, int epochs, double lr) {
+    constexpr int kBatchesThere = 2;
+    std::vector<double> out;
+    const auto rows = simulate(config, epochs, kBatchesThere, lr);
+    for (std::size_t i = 1; i < rows.size(); i += kBatchesThere) out.push_back(rows[i].after);
+    return out;
+  };
+  Json cosine = {{"lr_warmup_epochs", 3},
+                 {"warmup_mode", "linear_epoch_step"},
+                 {"lr_mode", "CosineLRScheduler"},
+                 {"cosine_final_lr_ratio", 0.2}};
+  check(after(cosine, 5, 1.0), {0.25, 0.5, 0.75, 0.9236067977499791, 0.4763932022500211});
+  cosine["lr_cooldown_epochs"] = 2;
+  check(after(cosine, 7, 1.0), {0.25, 0.5, 0.75, 0.9236067977499791, 0.4763932022500211,
+                                0.4763932022500211, 0.4763932022500211});
 }
 
 TEST_CASE("warm-ups start each group at its own rate") {
@@ -91,37 +115,82 @@ TEST_CASE("warm-ups start each group at its own rate") {
   CHECK(groups[1].lr == 0.1);
 }
 
-TEST_CASE("schedules of torch give Python's numbers") {
-  // Computed with torch 2.11 from a rate of 0.1: value after k scheduler steps.
-  struct Case {
-    Json mode;
-    std::vector<double> rates;  // of epochs 0, 1, 2 …
-  };
-  const double third = 0.1 / 3.0;
-  const std::vector<Case> cases = {
-      {{{"MultiStepLR", {{"milestones", {1, 3}}, {"gamma", 0.5}}}},
-       {0.1, 0.05, 0.05, 0.025, 0.025}},
-      {{{"ConstantLR", {{"total_iters", 2}}}}, {third, third, 0.1, 0.1, 0.1}},
-      {{{"LinearLR", {{"start_factor", 0.5}, {"total_iters", 4}}}},
-       {0.05, 0.0625, 0.075, 0.0875, 0.1}},
-      {{{"ExponentialLR", {{"gamma", 0.5}}}}, {0.1, 0.05, 0.025, 0.0125, 0.00625}},
-      {{{"CosineAnnealingLR", {{"T_max", 4}, {"eta_min", 0.02}}}},
-       {0.1, 0.06 + 0.04 * std::sqrt(0.5), 0.06, 0.06 - 0.04 * std::sqrt(0.5), 0.02}},
-      {{{"CosineAnnealingWarmRestarts", {{"T_0", 1}, {"T_mult", 2}}}},
-       {0.1, 0.1, 0.05, 0.1, 0.05 + 0.05 * std::sqrt(0.5)}},
-      {{{"CyclicLR",
-         {{"base_lr", 0.1}, {"max_lr", 0.5}, {"step_size_up", 2}, {"cycle_momentum", false}}}},
-       {0.1, 0.3, 0.5, 0.3, 0.1}},
-  };
-  for (const Case& c : cases) {
-    INFO(c.mode.dump());
-    const auto rows = simulate({{"lr_mode", c.mode}}, 5, 1, 0.1);
-    for (std::size_t e = 0; e < rows.size(); ++e) {
-      INFO("epoch " << e);
-      CHECK(rows[e].used == Approx(c.rates[e]).epsilon(1e-12).margin(1e-15));
+/// A scheduler of torch at a position of its phase, made from the golden's parameters.
+struct TorchCase {
+  std::unique_ptr<Schedules> schedules;
+  std::vector<ParamGroup> groups{1};
+  std::vector<std::pair<std::string, double>> values{{"value", 0.0}};
+
+  explicit TorchCase(const Json& config, double lr) {
+    schedules = std::make_unique<Schedules>(Json{{"lr_mode", config}}, RunLength{});
+    groups[0].lr = groups[0].initial_lr = lr;
+  }
+  double start() {
+    schedules->apply({.epoch = 0, .epoch_start = true}, groups);
+    return groups[0].lr;
+  }
+  double step(double value) {
+    values[0].second = value;
+    schedules->apply({.epoch = 1, .validation_end = true, .values = &values}, groups);
+    return groups[0].lr;
+  }
+};
+
+TEST_CASE("the ten schedulers of torch give Python's numbers, also when saved and loaded") {
+  const Json golden = Json::parse(std::ifstream(support::golden("schedules/torch.json")));
+  const double lr = golden["lr"];
+  CHECK(golden["cases"].size() >= 20);
+  std::set<std::string> seen;
+  for (const Json& entry : golden["cases"]) {
+    Json params = entry["params"];
+    INFO(entry["scheduler"] << " " << params.dump());
+    seen.insert(entry["scheduler"]);
+    params["phase"] = "VALIDATION_EPOCH_END";
+    if (entry["scheduler"] == "ReduceLROnPlateau") params["metric_name"] = "value";
+    const Json mode = {{entry["scheduler"], params}};
+    TorchCase whole(mode, lr);
+    const std::vector<double> rates = entry["rates"];
+    const std::vector<double> values = entry["values"];
+    CHECK(whole.start() == Approx(rates[0]).epsilon(1e-9).margin(1e-15));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      INFO("step " << i + 1);
+      CHECK(whole.step(values[i]) == Approx(rates[i + 1]).epsilon(1e-9).margin(1e-15));
+      TorchCase resumed(mode, lr);
+      resumed.schedules->schedule().load(whole.schedules->schedule().save());
+      resumed.groups = whole.groups;
+      whole = std::move(resumed);
     }
   }
-  // By optimizer steps, with accumulation.
+  CHECK(seen.size() == 10);
+}
+
+TEST_CASE("schedulers of torch step at their phase only, once a warm-up is over") {
+  const char* const phases[] = {
+      "TRAIN_EPOCH_START",    "TRAIN_BATCH_END",           "TRAIN_BATCH_STEP", "TRAIN_EPOCH_END",
+      "VALIDATION_EPOCH_END", "VALIDATION_END_BEST_EPOCH", "TEST_END"};
+  for (int p = 0; p < 7; ++p) {
+    INFO(phases[p]);
+    const Schedules schedules(
+        {{"lr_mode", {{"ExponentialLR", {{"gamma", 0.5}, {"phase", phases[p]}}}}}},
+        RunLength{.warmup_epochs = 2});
+    std::vector<ParamGroup> groups(1);
+    groups[0].lr = groups[0].initial_lr = 1.0;
+    for (int epoch = 0; epoch < 4; ++epoch) {
+      const Position at[] = {
+          {.epoch = epoch, .epoch_start = true},    {.epoch = epoch, .loss_end = true},
+          {.epoch = epoch, .stepped = true},        {.epoch = epoch, .epoch_end = true},
+          {.epoch = epoch, .validation_end = true}, {.epoch = epoch, .best_epoch = true},
+          {.epoch = epoch, .test_end = true}};
+      for (int i = 0; i < 7; ++i) {
+        schedules.apply(at[i], groups);
+        const int steps = std::max(0, epoch - 2 + (i >= p ? 1 : 0));
+        CHECK(groups[0].lr == (epoch < 2 ? 1.0 : std::pow(0.5, steps)));
+      }
+    }
+  }
+}
+
+TEST_CASE("accumulation: one scheduler step per optimizer step") {
   const Json steps = {
       {"batch_accumulate", 2},
       {"lr_mode", {{"ExponentialLR", {{"gamma", 0.5}, {"phase", "TRAIN_BATCH_STEP"}}}}}};

@@ -74,13 +74,16 @@ class Schedules {
   }
 
   void apply(const Position& position, std::vector<ParamGroup>& groups) const {
-    for (ParamGroup& group : groups) {
-      for (LrSchedule* part : {static_cast<LrSchedule*>(warmup_.get()), schedule_.get()}) {
-        if (part == nullptr) continue;
+    for (LrSchedule* part : {static_cast<LrSchedule*>(warmup_.get()), schedule_.get()}) {
+      if (part == nullptr) continue;
+      part->step(position);
+      for (ParamGroup& group : groups) {
         if (const auto lr = part->at(position, group)) group.lr = *lr;
       }
     }
   }
+
+  LrSchedule& schedule() const { return *schedule_; }
 
   static RunLength length_of(const Json& config, int max_epochs, int batches) {
     core::Node node = node_of(config);

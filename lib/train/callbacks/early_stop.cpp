@@ -45,6 +45,17 @@ class EarlyStop final : public Callback {
     return p_.after_training ? Requests{} : look(context);
   }
 
+  tensor::Value save() const override {
+    tensor::Value out = tensor::Value::dict();
+    if (best_) out.set("best", *best_);
+    out.set("waited", waited_);
+    return out;
+  }
+  void load(const tensor::Value& state) override {
+    if (const auto* best = state.find("best")) best_ = best->as_double();
+    waited_ = static_cast<int>(state["waited"].as_int());
+  }
+
  private:
   std::optional<double> value_of(const PhaseContext& context) const {
     for (const auto& [name, value] : context.metrics) {
