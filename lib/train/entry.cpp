@@ -7,6 +7,7 @@
 #include "core/atomic_file.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/process.h"
 #include "core/signals.h"
 #include "dist/factory.h"
 #include "dist/launcher.h"
@@ -133,7 +134,9 @@ void show_notes(const RunPlan& plan) {
 /// Starts the workers where several are needed; nullopt when this process does the work itself.
 std::optional<int> launch_workers(const Places& places, const EntryOptions& options) {
   if (dist::World::current().joined || places.processes <= 1) return std::nullopt;
-  return dist::launch({.processes = places.processes, .argv = options.arguments});
+  std::vector<std::string> argv{core::executable_path().string()};
+  argv.insert(argv.end(), options.arguments.begin(), options.arguments.end());
+  return dist::launch({.processes = places.processes, .argv = std::move(argv)});
 }
 
 fs::path make_dir(const RunPlan& plan, const std::optional<fs::path>& wanted) {

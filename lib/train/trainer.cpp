@@ -177,6 +177,7 @@ void Trainer::train_epoch() {
 
 void Trainer::close_train_epoch() {
   average_open_gradients();
+  share_buffers();
   state_.train_values.clear();
   const auto names = run_.loss->component_names();
   for (std::size_t i = 0; i < state_.loss_sums.size() && i < names.size(); ++i)
@@ -217,6 +218,21 @@ void Trainer::average_open_gradients() {
     run_.comm->all_reduce(gradient);
     gradient.div_(run_.comm->world_size());
   }
+}
+
+/// Running statistics of batch norms are each rank's own; what counts are rank 0's, as with torch's
+/// DistributedDataParallel.
+void Trainer::share_buffers() {
+  if (run_.comm->world_size() == 1) return;
+  const auto share = [this] {
+    auto buffers = run_.model->state();
+    std::erase_if(buffers, [](const tensor::TensorRef& ref) { return ref.is_parameter; });
+    dist::broadcast_state(*run_.comm, buffers);
+  };
+  share();
+  if (!run_.ema) return;
+  const optim::EmaScope average(run_.ema.get(), *run_.model);
+  share();
 }
 
 /// Returns true after an optimizer step, done or skipped.

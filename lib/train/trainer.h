@@ -66,6 +66,7 @@ class Trainer {
   void take_loss(const StepOutput& output, const tensor::Batch& batch);
   void optimizer_step(const tensor::Batch& batch);
   void average_open_gradients();
+  void share_buffers();
   void close_train_epoch();
   bool should_validate() const;
   bool should_test() const;
