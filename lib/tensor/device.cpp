@@ -4,12 +4,17 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/cpu/Utils.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sched.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <mutex>
 
 #include "core/error.h"
@@ -218,6 +223,21 @@ int set_threads(int threads, int processes) {
   threads = std::clamp(threads, 1, 4096);
   at::set_num_threads(threads);
   return threads;
+}
+
+void keep_memory() {
+#ifdef __GLIBC__
+  constexpr int kNoTrimming = -1, kLargestFromHeap = std::numeric_limits<int>::max();
+  mallopt(M_TRIM_THRESHOLD, kNoTrimming);
+  mallopt(M_MMAP_THRESHOLD, kLargestFromHeap);
+  // The heap grows once and is marked before anything is written to it.
+  constexpr std::size_t kReserve = std::size_t{2000} << 20, kHugePage = std::size_t{2} << 20;
+  void* block = std::malloc(kReserve);
+  if (block == nullptr) return;
+  const auto begin = (reinterpret_cast<std::uintptr_t>(block) + kHugePage - 1) & ~(kHugePage - 1);
+  madvise(reinterpret_cast<void*>(begin), kReserve - kHugePage, MADV_HUGEPAGE);
+  std::free(block);
+#endif
 }
 
 CpuFeatures cpu_features() {

@@ -114,6 +114,7 @@ Place place_of(const RunPlan& plan, const std::string& device_text) {
   const dist::World& world = dist::World::current();
   Place place;
   tensor::set_threads(0, world.local_world_size);
+  tensor::keep_memory();
   place.device = device_of(device_text, world);
   tensor::use_device(place.device);
   place.comm = dist::make_communicator(

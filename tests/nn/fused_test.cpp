@@ -442,6 +442,9 @@ std::vector<double> run_loops(const nn::kernels::Table<T>& loops, at::ScalarType
                      channels);
     keep(y);
     keep(z);
+    loops.sum(out(z), in(x), in(r), kRows, channels);
+    loops.sum(out(z), in(g), {}, kRows, channels);
+    keep(z);
     results.push_back(loops.dot(in(x), in(r), kRows, channels));
   }
   return results;

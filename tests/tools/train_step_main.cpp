@@ -68,6 +68,7 @@ int run(const std::vector<std::string>& args) {
             steps = std::stoi(args.at(5));
   const at::ScalarType precision = tensor::resolve_precision(args.at(4), at::kCPU);
   tensor::set_threads(args.size() > 6 ? std::stoi(args[6]) : 0);
+  tensor::keep_memory();
   at::manual_seed(1);
   constexpr int kDetectionClasses = 80, kImageClasses = 1000;
   const std::int64_t classes = name.starts_with("yolo") ? kDetectionClasses : kImageClasses;

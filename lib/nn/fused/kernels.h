@@ -71,6 +71,9 @@ struct Table {
   void (*pair_apply)(Unit act, Rows<const T> g, Rows<const T> s, Rows<const T> t, const A* a,
                      const A* b, const A* const coefficients[6], Rows<T> d_s, Rows<T> d_t,
                      std::int64_t rows, std::int64_t channels);
+  /// s += x + y; y may be absent.
+  void (*sum)(Rows<T> s, Rows<const T> x, Rows<const T> y, std::int64_t rows,
+              std::int64_t channels);
   /// Σ over all elements of x * y.
   double (*dot)(Rows<const T> x, Rows<const T> y, std::int64_t rows, std::int64_t channels);
 };

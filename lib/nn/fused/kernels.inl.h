@@ -398,6 +398,19 @@ void pair_apply(Unit act, Rows<const T> g, Rows<const T> s, Rows<const T> t, con
 }
 
 template <class T>
+void sum(Rows<T> s, Rows<const T> x, Rows<const T> y, std::int64_t rows, std::int64_t channels) {
+  using V = typename Lane<T>::Vector;
+  const bool second = y.data != nullptr;
+  each_vector<T>(rows, channels,
+                 [&](auto access, std::int64_t row, std::int64_t c, std::int64_t n) {
+                   T* at = s.data + row * s.stride + c;
+                   V total = access.load(at, n) + access.load(x.data + row * x.stride + c, n);
+                   if (second) total += access.load(y.data + row * y.stride + c, n);
+                   access.store(at, total, n);
+                 });
+}
+
+template <class T>
 double dot(Rows<const T> x, Rows<const T> y, std::int64_t rows, std::int64_t channels) {
   using V = typename Lane<T>::Vector;
   double total = 0;
@@ -416,8 +429,9 @@ double dot(Rows<const T> x, Rows<const T> y, std::int64_t rows, std::int64_t cha
 
 template <class T>
 const Table<T>& table() {
-  static constexpr Table<T> kTable{moments<T>,        forward<T>,   add<T>,        backward_sums<T>,
-                                   backward_apply<T>, pair_sums<T>, pair_apply<T>, dot<T>};
+  static constexpr Table<T> kTable{
+      moments<T>,    forward<T>, add<T>, backward_sums<T>, backward_apply<T>, pair_sums<T>,
+      pair_apply<T>, sum<T>,     dot<T>};
   return kTable;
 }
 template const Table<float>& table<float>();

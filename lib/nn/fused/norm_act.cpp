@@ -28,19 +28,6 @@ Unit unit_of(Act act) {
   return act == Act::kRelu ? Unit::kRelu : act == Act::kRelu6 ? Unit::kRelu6 : Unit::kIdentity;
 }
 
-/// Calls f with a value of the storage type of x.
-template <class F>
-auto dispatch(const at::Tensor& x, const F& f) {
-  switch (x.scalar_type()) {
-    case at::kDouble:
-      return f(double{});
-    case at::kBFloat16:
-      return f(Bf16{});
-    default:
-      return f(float{});
-  }
-}
-
 /// An argument of Function::apply, which asks every plain tensor for its device.
 using Optional = std::optional<at::Tensor>;
 Optional given(const at::Tensor& t) {

@@ -9,6 +9,7 @@
 
 #include "nn/conv.h"
 #include "nn/fused/norm_act.h"
+#include "nn/fused/rows.h"
 
 namespace sgtrain::nn::fused {
 namespace {
@@ -22,6 +23,26 @@ at::Tensor sample(const at::Tensor& x, std::int64_t stride) {
   return stride == 1 ? x : every_pixel(x, stride).contiguous(x.suggest_memory_format());
 }
 
+/// to += a [+ b] in one pass.
+void add_to(const at::Tensor& to, const at::Tensor& a, const at::Tensor& b = {}) {
+  if (!supports(to) || !supports_pair(to, a) || (b.defined() && !supports_pair(to, b))) {
+    to.add_(a);
+    if (b.defined()) to.add_(b);
+    return;
+  }
+  dispatch(to, [&](auto storage) {
+    using T = decltype(storage);
+    const std::int64_t channels = to.size(1);
+    const kernels::Rows<T> sum = mutable_rows<T>(to);
+    const kernels::Rows<const T> first = rows<T>(a), second = rows<T>(b);
+    Split(to.numel() / channels, channels, to.element_size())
+        .each_block([&](std::int64_t, std::int64_t begin, std::int64_t end) {
+          kernels::table<T>().sum(sum.from(begin), first.from(begin), second.from(begin),
+                                  end - begin, channels);
+        });
+  });
+}
+
 class PairConv : public Function<PairConv> {
  public:
   static variable_list forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& kernel,
@@ -33,7 +54,7 @@ class PairConv : public Function<PairConv> {
     ctx->saved_data["identity"] = identity;
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     at::Tensor second = at::conv2d(sample(x, stride), point, bias);
-    if (identity) second.add_(x);
+    if (identity) add_to(second, x);
     return {at::conv2d(x, kernel, {}, {stride, stride}, {1, 1}), second};
   }
 
@@ -55,8 +76,8 @@ class PairConv : public Function<PairConv> {
     const auto [d_sampled, d_point, d_bias] =
         differentiate(gradients[1], sample(x, stride), point, 1, 0, with_bias);
     if (needs_input) {
-      every_pixel(d_x, stride).add_(d_sampled);
-      if (ctx->saved_data["identity"].toBool()) d_x.add_(gradients[1]);
+      add_to(every_pixel(d_x, stride), d_sampled,
+             ctx->saved_data["identity"].toBool() ? gradients[1] : at::Tensor());
     }
     return {d_x, d_kernel, d_point, d_bias, {}, {}};
   }

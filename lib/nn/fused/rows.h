@@ -20,6 +20,19 @@ inline constexpr at::ScalarType kTypeOf<double> = at::kDouble;
 template <>
 inline constexpr at::ScalarType kTypeOf<kernels::Bf16> = at::kBFloat16;
 
+/// Calls f with a value of the storage type of x.
+template <class F>
+auto dispatch(const at::Tensor& x, const F& f) {
+  switch (x.scalar_type()) {
+    case at::kDouble:
+      return f(double{});
+    case at::kBFloat16:
+      return f(kernels::Bf16{});
+    default:
+      return f(float{});
+  }
+}
+
 /// Distance of pixels when t [B, C, H, W] is rows of channels; nullopt otherwise.
 inline std::optional<std::int64_t> pixel_stride(const at::Tensor& t) {
   if (t.dim() != 4 || (t.size(1) > 1 && t.stride(1) != 1)) return std::nullopt;
