@@ -5,6 +5,7 @@
 #include "command.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/plugin.h"
 #include "core/text.h"
 #include "data/dataset.h"
 #include "data/processing.h"
@@ -98,14 +99,17 @@ void add_list(CLI::App& root, Action& action) {
   struct Options {
     std::string kind;
     bool brief = false;
+    std::vector<std::string> plugins;
   };
   auto options = std::make_shared<Options>();
   std::vector<std::string> names;
   for (const Kind& kind : kinds()) names.emplace_back(kind.name);
   command->add_option("kind", options->kind, "One of: " + core::join(names))->required();
+  command->add_option("--plugin", options->plugins, "Open this plug-in first")->expected(1);
   command->add_flag("-q,--names", options->brief, "Names only");
   command->callback([options, names, &action] {
     action = [options, names] {
+      for (const std::string& file : options->plugins) core::open_plugin(file);
       for (const Kind& kind : kinds()) {
         if (core::fuzzy_key(kind.name) == core::fuzzy_key(options->kind) ||
             core::fuzzy_key(kind.name) == core::fuzzy_key(options->kind + "s")) {

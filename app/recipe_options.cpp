@@ -1,6 +1,7 @@
 #include "recipe_options.h"
 
 #include "core/error.h"
+#include "train/exec_policy.h"
 
 namespace sgtrain::app {
 namespace {
@@ -13,12 +14,21 @@ bool is_override(const std::string& word) {
 }  // namespace
 
 void RecipeOptions::add_recipe(CLI::App& command) {
+  add_plugins(command);
   command.add_option("-r,--recipe,--config-name,--cn", recipe_,
                      "Recipe: a path, or a shipped name with or without .yaml");
   command.add_option("--config-dir,--cd,--config-path", config_dirs_,
                      "Own recipe folder, searched first");
   command.add_option("words", words_,
                      "RECIPE (when --recipe is not given) and key=value overrides");
+}
+
+void RecipeOptions::add_plugins(CLI::App& command) {
+  command.add_option("--plugin", plugins_, "Open this plug-in (as `plugins` of a recipe)")
+      ->expected(1);
+  command.add_flag(
+      "--no-exec", no_exec_,
+      "Refuse plug-ins and ShellCallback, so that a recipe cannot run code of its own");
 }
 
 void RecipeOptions::add_device(CLI::App& command) {
@@ -62,8 +72,9 @@ recipe::LoadOptions RecipeOptions::load_options(
         "sgtrain --recipe NAME_OR_PATH; `sgtrain list recipes` shows the shipped ones");
   }
   for (const std::string& dir : config_dirs_) options.config_dirs.emplace_back(dir);
-  for (std::string& flag : device_overrides().overrides)
-    options.overrides.push_back(std::move(flag));
+  recipe::LoadOptions flags = device_overrides();
+  for (std::string& flag : flags.overrides) options.overrides.push_back(std::move(flag));
+  options.plugins = std::move(flags.plugins);
   return options;
 }
 
@@ -84,6 +95,8 @@ recipe::LoadOptions RecipeOptions::device_overrides() const {
   if (processes_ > 0) set("processes", std::to_string(processes_));
   set("training_hyperparams.precision", precision_);
   if (dist_timeout_ > 0) set("dist.timeout_seconds", std::to_string(dist_timeout_));
+  if (no_exec_) train::forbid_exec();
+  options.plugins.assign(plugins_.begin(), plugins_.end());
   return options;
 }
 

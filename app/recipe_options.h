@@ -16,6 +16,8 @@ class RecipeOptions {
  public:
   /// Adds --recipe, --config-dir and the positional words (RECIPE, key=value …).
   void add_recipe(CLI::App& command);
+  /// Adds --plugin and --no-exec.
+  void add_plugins(CLI::App& command);
   /// Adds --gpus, --device, --processes, --precision and the rest of what places a run.
   void add_device(CLI::App& command);
 
@@ -32,6 +34,8 @@ class RecipeOptions {
   std::string gpus_, device_, precision_;
   int processes_ = 0;
   double dist_timeout_ = 0;
+  std::vector<std::string> plugins_;
+  bool no_exec_ = false;
 };
 
 }  // namespace sgtrain::app

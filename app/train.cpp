@@ -70,6 +70,7 @@ void add_resume(CLI::App& root, Action& action) {
   auto options = std::make_shared<Resume>();
   command->add_option("run", options->run, "Run folder, or `last`")->required();
   command->add_option("overrides", options->overrides, "key=value …");
+  options->common.recipe.add_plugins(*command);
   options->common.recipe.add_device(*command);
   options->common.log.add(*command);
   command->callback([options, &action] {

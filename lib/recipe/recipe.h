@@ -13,10 +13,11 @@
 namespace sgtrain::recipe {
 
 struct LoadOptions {
-  std::string recipe;                              // a path, or a name with or without .yaml
-  std::vector<std::filesystem::path> config_dirs;  // the user's recipe folders, searched first
-  std::vector<std::string> overrides;              // key=value, +key=value, ~key, group=name
-  bool allow_missing = false;                      // leave ??? (and what depends on it) in place
+  std::string recipe;                               // a path, or a name with or without .yaml
+  std::vector<std::filesystem::path> config_dirs;   // the user's recipe folders, searched first
+  std::vector<std::string> overrides;               // key=value, +key=value, ~key, group=name
+  std::vector<std::filesystem::path> plugins = {};  // --plugin: beside the recipe's `plugins`
+  bool allow_missing = false;                       // leave ??? (and what depends on it) in place
   /// Short keys (lr, batch_size, model, imgsz, …) and `_target_` maps of plain values
   /// (numpy.arange); without, the tree is Hydra's composition alone.
   bool apply_shortcuts = true;

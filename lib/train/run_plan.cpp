@@ -157,6 +157,16 @@ void mark_variables(const recipe::Recipe& recipe) {
   }
 }
 
+/// Adds --plugin's files to the recipe's list, so that the resolved recipe names them.
+void add_plugins(core::Tree& root, const std::vector<std::filesystem::path>& files) {
+  if (files.empty()) return;
+  core::TreePtr list = root.find("plugins");
+  if (!list || !list->is_list()) list = core::Tree::make_list();
+  for (const auto& file : files)
+    list->list.push_back(core::Tree::of(std::filesystem::absolute(file).string()));
+  root.set("plugins", list);
+}
+
 /// `plugins`: opened before any component is looked up by name.
 void open_plugins(core::Node& root, const std::filesystem::path& recipe_dir) {
   if (!root.has("plugins")) return;
@@ -180,6 +190,7 @@ RunPlan plan_run(const recipe::LoadOptions& options, const Needs& needs) {
   const recipe::Recipe recipe = recipe::load(load);
   mark_variables(recipe);
   complete_num_classes(*recipe.tree);
+  add_plugins(*recipe.tree, options.plugins);
   core::Node root(recipe.tree, problems);
   RunPlan plan;
   plan.file = recipe.file;

@@ -25,7 +25,7 @@ outside=$(clean ldd "$program" | grep -E "$SGTRAIN_SOURCE_DIR|not found" || true
 
 # A plug-in, built as a user would.
 build_plugin() {
-  cmake -S "$SGTRAIN_SOURCE_DIR/tests/e2e/plugin" -B "$TMPDIR/plugin" -DCMAKE_PREFIX_PATH="$root" \
+  cmake -S "$SGTRAIN_SOURCE_DIR/app/example_plugin" -B "$TMPDIR/plugin" -DCMAKE_PREFIX_PATH="$root" \
     -DCMAKE_BUILD_TYPE=Release && cmake --build "$TMPDIR/plugin"
 }
 build_plugin >"$TMPDIR/log" 2>&1 || { cat "$TMPDIR/log"; fail "the plug-in does not build against the installation"; }
@@ -35,6 +35,25 @@ if clean "$program" check --recipe quickstart "${chosen[@]}" >"$TMPDIR/log" 2>&1
 fi
 clean "$program" check --recipe quickstart "${chosen[@]}" "+plugins=[$TMPDIR/plugin/half_squared_error.so]" \
   >"$TMPDIR/log" 2>&1 || { cat "$TMPDIR/log"; fail "check with the plug-in's loss"; }
+clean "$program" check --recipe quickstart --plugin "$TMPDIR/plugin/half_squared_error.so" "${chosen[@]}" \
+  >"$TMPDIR/log" 2>&1 || { cat "$TMPDIR/log"; fail "check with --plugin"; }
+prints HalfSquaredErrorLoss "$program" list losses --plugin "$TMPDIR/plugin/half_squared_error.so" ||
+  fail "list does not show the plug-in's loss"
+if clean "$program" check --recipe quickstart --no-exec --plugin "$TMPDIR/plugin/half_squared_error.so" "${chosen[@]}" \
+  >"$TMPDIR/log" 2>&1; then
+  fail "--no-exec opened a plug-in"
+fi
+grep -q 'refused by --no-exec' "$TMPDIR/log" || { cat "$TMPDIR/log"; fail "--no-exec says nothing"; }
+# Another version's plug-in: the text that names it is changed in the file.
+sed 's/sgtrain [0-9]/sgtrain 9/' "$TMPDIR/plugin/half_squared_error.so" >"$TMPDIR/plugin/other.so"
+if ! cmp -s "$TMPDIR/plugin/half_squared_error.so" "$TMPDIR/plugin/other.so"; then
+  if clean "$program" list losses --plugin "$TMPDIR/plugin/other.so" >"$TMPDIR/log" 2>&1; then
+    fail "a plug-in of another version was opened"
+  fi
+  grep -qi 'built' "$TMPDIR/log" || { cat "$TMPDIR/log"; fail "the version mismatch is not explained"; }
+else
+  fail "the plug-in does not name the version of sgtrain it was built for"
+fi
 
 # Thin: no LibTorch inside, every other library is.
 for component in runtime thin; do
