@@ -1,6 +1,14 @@
 #include "recipe_options.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/atomic_file.h"
 #include "core/error.h"
+#include "predict/load_model.h"
+#include "train/data_key.h"
 #include "train/exec_policy.h"
 
 namespace sgtrain::app {
@@ -9,6 +17,24 @@ namespace {
 /// `key=value`, `+key=value`, `~key`; anything else is the recipe's name.
 bool is_override(const std::string& word) {
   return word.find('=') != std::string::npos || word.starts_with("~") || word.starts_with("+");
+}
+
+/// Writes the recipe that a checkpoint carries to a file of its own, which goes at the end of the
+/// process: the recipe engine and its messages work with files.
+std::filesystem::path keep_until_exit(const std::string& recipe) {
+  struct File {
+    std::filesystem::path folder =
+        std::filesystem::temp_directory_path() / ("sgtrain-recipe-" + std::to_string(::getpid()));
+    ~File() {
+      std::error_code ignored;
+      std::filesystem::remove_all(folder, ignored);
+    }
+  };
+  static const File file;
+  std::filesystem::create_directories(file.folder);
+  const auto path = file.folder / "recipe.resolved.yaml";
+  core::write_file_atomically(path, recipe);
+  return path;
 }
 
 }  // namespace
@@ -64,18 +90,29 @@ recipe::LoadOptions RecipeOptions::load_options(
   }
   if (options.recipe.empty() && checkpoint) {
     const auto beside = checkpoint->parent_path() / "recipe.resolved.yaml";
-    if (std::filesystem::exists(beside)) options.recipe = beside.string();
+    if (std::filesystem::exists(beside)) {
+      options.recipe = beside.string();
+    } else if (const auto embedded = predict::recipe_of(*checkpoint)) {
+      options.recipe = keep_until_exit(*embedded).string();
+    }
   }
   if (options.recipe.empty()) {
     throw core::InputError(
         "no recipe given", "command line",
         "sgtrain --recipe NAME_OR_PATH; `sgtrain list recipes` shows the shipped ones");
   }
+  options.edit = train::apply_data_key;
   for (const std::string& dir : config_dirs_) options.config_dirs.emplace_back(dir);
   recipe::LoadOptions flags = device_overrides();
   for (std::string& flag : flags.overrides) options.overrides.push_back(std::move(flag));
   options.plugins = std::move(flags.plugins);
   return options;
+}
+
+std::vector<std::string> RecipeOptions::overrides() const {
+  std::vector<std::string> out;
+  std::copy_if(words_.begin(), words_.end(), std::back_inserter(out), is_override);
+  return out;
 }
 
 recipe::LoadOptions RecipeOptions::device_overrides() const {

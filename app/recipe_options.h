@@ -25,6 +25,8 @@ class RecipeOptions {
   /// @throws core::InputError when there is no recipe
   recipe::LoadOptions load_options(
       const std::optional<std::filesystem::path>& checkpoint = {}) const;
+  /// The words of the command line that are overrides, as typed.
+  std::vector<std::string> overrides() const;
   /// The overrides that the device flags stand for, without a recipe.
   recipe::LoadOptions device_overrides() const;
 

@@ -1,7 +1,5 @@
 #include "core/geometry.h"
 
-#include <algorithm>
-
 namespace sgtrain::core {
 
 void Geometry::to_original(float& x, float& y) const {
@@ -16,8 +14,6 @@ void Geometry::to_original(float& x, float& y) const {
 std::array<float, 4> Geometry::box_to_original(std::array<float, 4> box) const {
   to_original(box[0], box[1]);
   to_original(box[2], box[3]);
-  for (std::size_t i = 0; i < box.size(); ++i)
-    box[i] = std::clamp(box[i], 0.0F, static_cast<float>(i % 2 == 0 ? width : height));
   return box;
 }
 

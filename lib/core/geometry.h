@@ -18,7 +18,8 @@ struct Geometry {
   /// A point of the network input in pixels of the picture (not clipped). Single precision, as the
   /// reference implementation computes.
   void to_original(float& x, float& y) const;
-  /// A box x1, y1, x2, y2 of the network input in pixels of the picture, clipped to it.
+  /// A box x1, y1, x2, y2 of the network input in pixels of the picture; it may leave the picture,
+  /// as the reference's predictions do.
   std::array<float, 4> box_to_original(std::array<float, 4> box) const;
 };
 

@@ -8,10 +8,9 @@ namespace sgtrain::metrics {
 namespace {
 
 /// COCO's AP and AR (coco/coco_eval.h) beside SuperGradients' own metrics, in pixels of the
-/// pictures as pycocotools scores them: detections go back through the preprocessing and are
-/// clipped, objects are those of the annotation file with its areas. Where the way back is not
-/// known (transforms that prediction lacks), boxes and areas are those of the network input. -1: no
-/// object.
+/// pictures as pycocotools scores them: detections go back through the preprocessing, objects and
+/// areas are those of the annotation file. Where the way back is not known (transforms that
+/// prediction lacks), boxes and areas are those of the network input. -1: no object.
 class CocoBox final : public Metric {
  public:
   struct Params {

@@ -338,6 +338,7 @@ TreePtr Interpolator::reference(const std::string& text, const Tree& node, const
   }
   resolve(target.node, target.path);
   if (target.node->unresolved || target.node->kind == Tree::Kind::kMissing) {
+    mark_used(target.path);  // its own mistake is reported once, as that
     const auto fault = faults_.find(dotted(target.path));
     throw Failure{fault == faults_.end() ? Fault::kMissing : fault->second, {}};
   }

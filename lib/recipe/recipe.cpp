@@ -162,6 +162,7 @@ Recipe load(const LoadOptions& options) {
   apply_overrides(out.tree, composition.config_overrides, free, *problems);
   mark_variables(out.tree, composition, out);
   if (options.apply_shortcuts) apply_short_keys(out.tree, overridden, out.variables, *problems);
+  if (options.edit) options.edit(out.tree, *problems);
 
   Interpolator interpolator(out.tree, *problems);
   interpolator.resolve_all();
@@ -187,7 +188,9 @@ std::vector<std::string> list_recipes(const std::vector<fs::path>& config_dirs) 
   std::vector<fs::path> folders = config_dirs;
   for (fs::path& folder : shipped_folders()) folders.push_back(std::move(folder));
   core::Problems unused;
-  return SearchPath(std::move(folders), unused).options("");
+  auto names = SearchPath(std::move(folders), unused).options("");
+  std::erase(names, "variable_setup");  // to be included, never to be run
+  return names;
 }
 
 }  // namespace sgtrain::recipe

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -21,6 +22,8 @@ struct LoadOptions {
   /// Short keys (lr, batch_size, model, imgsz, …) and `_target_` maps of plain values
   /// (numpy.arange); without, the tree is Hydra's composition alone.
   bool apply_shortcuts = true;
+  /// Changes the composed tree (overrides and short keys done) before interpolation.
+  std::function<void(const core::TreePtr& root, core::Problems& problems)> edit = {};
   /// When given, mistakes of values (not of composition) are added here instead of being thrown,
   /// so that they are listed together with those found while the tree is read.
   std::shared_ptr<core::Problems> problems = {};

@@ -122,6 +122,7 @@ class ShortKeys {
     for (const ShortKey& key : plain_keys()) plain(key);
     image_size();
     patience();
+    mosaic();
     for (const ShortKey& key : plain_keys()) {
       if (const TreePtr value = root_->find(key.name); value && !key.ours) mark_read(*value);
     }
@@ -274,6 +275,42 @@ class ShortKeys {
     const TreePtr callback = Tree::make_map(value->mark);
     callback->set("EarlyStop", params);
     callbacks->list.push_back(callback);
+  }
+
+  /// The probability of mosaic in training; a list without one gets it at the front, and the affine
+  /// transform behind it cuts the canvas back to the input size.
+  void mosaic() {
+    const TreePtr value = ours("mosaic");
+    if (!value) return;
+    root_->erase("mosaic");
+    const bool whole = value->kind == Tree::Kind::kInt;
+    const double prob = whole ? static_cast<double>(value->integer) : value->real;
+    if ((!whole && value->kind != Tree::Kind::kFloat) || !(prob >= 0.0 && prob <= 1.0))
+      return problem(value, "mosaic", "takes a probability from 0 to 1");
+    const TreePtr transforms =
+        value_at(root_, {"dataset_params", "train_dataset_params", "transforms"});
+    const TreePtr size = resolved(root_, "dataset_params.train_dataset_params.input_dim");
+    const auto named = [&](const char* name) -> TreePtr {
+      for (const TreePtr& item : transforms->list) {
+        if (item->is_map() && item->map.size() == 1 &&
+            core::fuzzy_key(item->map.front().first) == name)
+          return item->map.front().second;
+      }
+      return nullptr;
+    };
+    if (!transforms || !transforms->is_list() || is_null(size))
+      return problem(value, "mosaic", "needs train_dataset_params with input_dim and transforms");
+    if (const TreePtr there = named("detectionmosaic"); there && there->is_map())
+      return there->set("prob", Tree::of(prob, value->mark));
+    if (prob == 0.0) return;
+    const TreePtr params = Tree::make_map(value->mark), item = Tree::make_map(value->mark);
+    params->set("input_dim", size);
+    params->set("prob", Tree::of(prob, value->mark));
+    item->set("DetectionMosaic", params);
+    if (const TreePtr affine = named("detectionrandomaffine");
+        affine && affine->is_map() && is_null(affine->find("target_size")))
+      affine->set("target_size", size->clone());
+    transforms->list.insert(transforms->list.begin(), item);
   }
 
   // ------------------------------------------------------------- image size

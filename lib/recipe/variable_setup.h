@@ -1,6 +1,7 @@
 // The short keys: those of SuperGradients' variable_setup (lr, batch_size, val_batch_size, ema,
-// epochs, resume, num_workers) and ours (model, imgsz, batch, workers, seed, patience, optimizer,
-// pretrained, name, project). They act after composition, so that they win over every file.
+// epochs, resume, num_workers) and ours (model, imgsz, batch, workers, seed, patience, mosaic,
+// optimizer, pretrained, name, project). They act after composition, so that they win over every
+// file.
 #pragma once
 
 #include <set>
@@ -25,7 +26,7 @@ void expand_model(std::vector<Override>& overrides, const SearchPath& files);
 /// line (`overridden`) wins over a short key from a file. Our own short keys are removed, so that
 /// a written recipe names everything by its canonical key; one that an interpolation names (or
 /// `variables` lists) is a variable of the recipe and left alone, and so is a map; `data, freeze,
-/// cache, fraction, mosaic, close_mosaic` stay for those who know the data.
+/// cache, fraction, close_mosaic` stay for those who know the data.
 void apply_short_keys(const core::TreePtr& root, const std::set<std::string>& overridden,
                       const std::set<std::string>& variables, core::Problems& problems);
 

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
+
 #include "core/error.h"
 #include "core/log.h"
+#include "data/views.h"
 #include "dist/launcher.h"
 #include "dist/sync.h"
 #include "models/build.h"
@@ -31,6 +34,16 @@ void build_loss_and_metrics(const RunPlan& plan, Run& run) {
   }
 }
 
+/// Bytes of memory that the system can give without swapping.
+std::size_t free_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string word;
+  for (std::size_t kib = 0; file >> word;) {
+    if (word == "MemAvailable:" && file >> kib) return kib * 1024;
+  }
+  return std::size_t{4} << 30;
+}
+
 std::unique_ptr<data::Dataset> build_dataset(const DataPlan& plan, const RunPlan& run) {
   auto dataset = plan.dataset(data::Paths(run.recipe_dir));
   dist::on_main([&] { core::log::info("{}", dataset->report().text()); });
@@ -41,7 +54,38 @@ std::unique_ptr<data::Dataset> build_dataset(const DataPlan& plan, const RunPlan
   const std::string where = "dataset_params." + plan.name;
   data::check_num_classes(*dataset, run.num_classes, where);
   if (!run.class_names.empty()) data::check_class_names(run.class_names, *dataset, where);
+  if (plan.name == "train") dataset = data::part_of(std::move(dataset), run.extra.fraction);
+  // Half of what is free now: training needs the rest.
+  if (run.extra.cache) dataset = data::kept_in_memory(std::move(dataset), free_memory() / 2);
   return dataset;
+}
+
+/// Ends mosaic and mixup for the last epochs; between epochs, when no loader thread works.
+class CloseMosaic final : public Callback {
+ public:
+  CloseMosaic(data::Pipeline& pipeline, int from_epoch)
+      : pipeline_(pipeline), from_epoch_(from_epoch) {}
+  Requests on_train_loader_start(PhaseContext& context) override {
+    if (context.state.epoch >= from_epoch_) pipeline_.close_mosaic();
+    return {};
+  }
+
+ private:
+  data::Pipeline& pipeline_;
+  int from_epoch_;
+};
+
+/// Learning rates by prefix, 0 for what `freeze` names.
+std::map<std::string, double> learning_rates(const RunPlan& plan, models::Model& model) {
+  std::map<std::string, double> rates = plan.training.initial_lr;
+  for (const std::string& prefix : plan.extra.freeze) rates[prefix] = 0.0;
+  int layers = 0;
+  for (const auto& parameter : model.named_parameters()) {
+    layers += parameter.tensor->dim() >= 2 ? 1 : 0;  // a convolution or a matrix begins a layer
+    if (layers > plan.extra.freeze_layers) break;
+    if (layers > 0) rates[parameter.name] = 0.0;
+  }
+  return rates;
 }
 
 std::unique_ptr<data::Pipeline> build_pipeline(const DataPlan& plan, const data::Dataset& dataset) {
@@ -126,7 +170,7 @@ void build_optimisation(const RunPlan& plan, Run& run) {
       run_length(p, p.max_train_batches ? std::min(batches, *p.max_train_batches) : batches);
   run.optimizer = p.optimizer();
   run.optimizer->bind(optim::param_groups(
-      *run.model, {.initial_lr = p.initial_lr,
+      *run.model, {.initial_lr = learning_rates(plan, *run.model),
                    .no_decay_on_bias_and_norm = p.zero_weight_decay_on_bias_and_bn,
                    .finetune_prefixes =
                        p.finetune ? run.model->finetune_prefixes() : std::vector<std::string>{}}));
@@ -141,6 +185,11 @@ void build_optimisation(const RunPlan& plan, Run& run) {
   if (run.precision == at::kHalf)
     run.scaler = std::make_unique<optim::GradScaler>(run.input.device);
   for (const auto& make : p.callbacks) run.callbacks.push_back(make());
+  if (plan.extra.close_mosaic > 0) {
+    run.params.callback_names.emplace_back("close_mosaic");
+    run.callbacks.push_back(
+        std::make_unique<CloseMosaic>(*run.train_pipeline, p.max_epochs - plan.extra.close_mosaic));
+  }
 }
 
 void build_logger(const RunPlan& plan, Run& run) {

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "core/atomic_file.h"
@@ -9,6 +12,7 @@
 #include "core/log.h"
 #include "core/process.h"
 #include "core/signals.h"
+#include "data/check.h"
 #include "dist/factory.h"
 #include "dist/launcher.h"
 #include "models/build.h"
@@ -166,9 +170,96 @@ void print_end(const FitResult& result) {
 
 }  // namespace
 
+namespace {
+
+/// When things happened in a dry run.
+class StepClock final : public Callback {
+ public:
+  using Clock = std::chrono::steady_clock;
+  Requests on_train_batch_start(PhaseContext&) override { return note(step_start); }
+  Requests on_train_batch_end(PhaseContext&) override { return note(step_end); }
+  Requests on_validation_loader_start(PhaseContext&) override { return note(valid_start); }
+  Requests on_validation_loader_end(PhaseContext&) override { return note(valid_end); }
+  static double seconds(Clock::time_point from, Clock::time_point to) {
+    return std::chrono::duration<double>(to - from).count();
+  }
+  Clock::time_point step_start{}, step_end{}, valid_start{}, valid_end{};
+
+ private:
+  static Requests note(Clock::time_point& moment) {
+    moment = Clock::now();
+    return {};
+  }
+};
+
+/// A folder that goes when the dry run ends, however it ends.
+struct Scratch {
+  fs::path path = fs::temp_directory_path() / fmt::format("sgtrain-dry-run-{}", ::getpid());
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+};
+
+std::uintmax_t largest_checkpoint(const fs::path& dir) {
+  std::uintmax_t most = 0;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(dir, ignored)) {
+    if (entry.path().extension() == ".pth") most = std::max(most, entry.file_size(ignored));
+  }
+  return most;
+}
+
+int dry_run(RunPlan& plan, const EntryOptions& options) {
+  constexpr int kSteps = 3;  // the last one is warm
+  const Places places = decide_places(plan.launch);
+  if (const auto code = launch_workers(places, options)) return *code;
+  show_notes(plan);
+  Place place = place_of(plan, places.device);
+  const int epochs = plan.training.max_epochs;
+  const auto kept = plan.training.save_ckpt_epoch_list.size();
+  plan.training.max_epochs = 1;
+  plan.training.max_train_batches = kSteps;
+  plan.training.max_valid_batches = 1;
+  plan.training.average_best_models = false;
+  plan.training.save_model = true;
+  const Scratch scratch;
+  place.make_run_dir = [&] { return make_dir(plan, scratch.path); };
+  const auto run = assemble(plan, std::move(place));
+  const auto train_batches = run->train_loader->batches(),
+             valid_batches = run->valid_loader->batches();
+  auto own = std::make_unique<StepClock>();
+  const StepClock& clock = *own;
+  run->callbacks.push_back(std::move(own));
+  run->params.callback_names.emplace_back("dry run");
+  Trainer(*run).fit();
+  dist::on_main([&] {
+    constexpr double kMiB = 1024.0 * 1024.0;
+    const double step = StepClock::seconds(clock.step_start, clock.step_end),
+                 valid = StepClock::seconds(clock.valid_start, clock.valid_end);
+    const double epoch =
+        step * static_cast<double>(train_batches) +
+        valid * static_cast<double>(valid_batches) / plan.training.run_validation_freq;
+    const double checkpoint = static_cast<double>(largest_checkpoint(scratch.path)) / kMiB;
+    core::log::result("dry run: all parts work, nothing was kept\n");
+    core::log::result("peak memory of a process: {:.0f} MiB\n",
+                      static_cast<double>(tensor::peak_memory(run->input.device)) / kMiB);
+    core::log::result(
+        "time per epoch: about {:.0f} s ({} steps of {:.2f} s, {} validation batches of {:.2f} s); "
+        "{} epochs: {:.1f} h\n",
+        epoch, train_batches, step, valid_batches, valid, epochs, epoch * epochs / 3600.0);
+    core::log::result("disk: about {:.0f} MiB ({} checkpoints of {:.0f} MiB)\n",
+                      checkpoint * static_cast<double>(kept + 3), kept + 3, checkpoint);
+  });
+  return 0;
+}
+
+}  // namespace
+
 int train_recipe(const recipe::LoadOptions& recipe, const EntryOptions& options) {
   core::signals::install();
-  const RunPlan plan = plan_run(recipe);
+  RunPlan plan = plan_run(recipe);
+  if (options.dry_run) return dry_run(plan, options);
   const Resume resume = find_resume(plan, options);
   const Places places = decide_places(plan.launch);
   if (const auto code = launch_workers(places, options)) return *code;
@@ -233,6 +324,11 @@ void check_data(const RunPlan& plan) {
   for (const DataPlan* set : sets) {
     auto dataset = set->dataset(paths);
     core::log::result("{}: {}\n", set->name, dataset->report().text());
+    const data::Report pictures = data::check_images(*dataset, data::CheckDepth::kHeaders);
+    if (pictures.count(data::Finding::kBadImage) > 0 || !pictures.warnings.empty() ||
+        pictures.count(data::Finding::kSizeMismatch) > 0) {
+      core::log::result("{} pictures: {}\n", set->name, pictures.text());
+    }
     data::check_num_classes(*dataset, plan.num_classes, set->name);
     if (!plan.class_names.empty()) data::check_class_names(plan.class_names, *dataset, set->name);
     if (first) {

@@ -16,6 +16,9 @@ namespace sgtrain::train {
 struct EntryOptions {
   std::vector<std::string> arguments;            // this program's own, for workers
   std::optional<std::filesystem::path> run_dir;  // --run-dir: this folder; an existing one resumes
+  /// Everything once and nothing kept: data report, a few full-size training steps, a validation
+  /// batch, one checkpoint; then what a run would cost.
+  bool dry_run = false;
 };
 
 /// Trains; returns the exit code. Starts worker processes first where the recipe asks for several.

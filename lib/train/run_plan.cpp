@@ -144,6 +144,36 @@ void plan_tests(core::Node& root, core::Node& params, RunPlan& plan) {
   }
 }
 
+ExtraPlan read_extra(core::Node& root, const recipe::Recipe& recipe) {
+  ExtraPlan plan;
+  const auto ours = [&](const char* key) {
+    return root.has(key) && !recipe.variables.contains(key) && !root.tree()->find(key)->is_map();
+  };
+  if (ours("freeze")) {
+    core::Node freeze = root.child("freeze");
+    if (freeze.is_number()) {
+      plan.freeze_layers = root.get<int>("freeze").min(0);
+    } else if (freeze.is_string()) {
+      plan.freeze = {freeze.as<std::string>()};
+    } else {
+      plan.freeze = freeze.as<std::vector<std::string>>();
+    }
+  }
+  if (ours("cache")) {
+    core::Node cache = root.child("cache");
+    const bool known = cache.kind() == core::Tree::Kind::kBool ||
+                       (cache.is_string() && core::fuzzy_key(cache.tree()->text) == "ram");
+    if (!known) cache.problem("takes ram (or True): decoded pictures stay in memory");
+    plan.cache = cache.is_string() || cache.tree()->boolean;
+  }
+  if (ours("fraction")) {
+    plan.fraction = root.get<double>("fraction").in(0.0, 1.0);
+    if (plan.fraction == 0.0) root.problem("fraction", "0 leaves nothing to train on");
+  }
+  if (ours("close_mosaic")) plan.close_mosaic = root.get<int>("close_mosaic").min(0);
+  return plan;
+}
+
 /// Keys that interpolations read count as read, and so do the maps they stand in.
 void mark_variables(const recipe::Recipe& recipe) {
   for (const std::string& dotted : recipe.variables) {
@@ -220,9 +250,12 @@ RunPlan plan_run(const recipe::LoadOptions& options, const Needs& needs) {
   for (const char* key : kInertKeys) {
     if (root.has(key)) root.child(key).read_all();
   }
-  for (const std::string& key : recipe::free_keys()) {
+  // SuperGradients' short keys have acted and stay visible; ours are gone or belong to the recipe.
+  for (const char* key :
+       {"lr", "batch_size", "val_batch_size", "ema", "epochs", "resume", "num_workers"}) {
     if (root.has(key)) root.child(key).read_all();
   }
+  plan.extra = read_extra(root, recipe);
 
   core::Node training = root.child("training_hyperparams");
   if (!training.is_map()) root.problem("training_hyperparams", "required, but not given");

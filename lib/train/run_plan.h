@@ -35,6 +35,15 @@ struct WeightsPlan {
   std::optional<int> checkpoint_num_classes;
 };
 
+/// Short keys that need the data or the model.
+struct ExtraPlan {
+  std::vector<std::string> freeze;  // prefixes of parameters that are not trained
+  int freeze_layers = 0;            // or the first so many layers with weights
+  bool cache = false;               // decoded pictures stay in memory
+  double fraction = 1.0;            // of the training set
+  int close_mosaic = 0;             // the last epochs go without mosaic and mixup
+};
+
 /// Which parts of the recipe the command needs.
 struct Needs {
   bool training = true;  // else evaluation: no train set, optimizer keys are read all the same
@@ -53,6 +62,7 @@ struct RunPlan {
   std::optional<DataPlan> train, valid;
   std::vector<DataPlan> tests;
   TrainingParams training;
+  ExtraPlan extra;
   LaunchPlan launch;
   std::string resolved_recipe;  // flat YAML
   std::filesystem::path file;   // the recipe itself
