@@ -217,3 +217,71 @@ TEST_CASE("detection metrics say what does not fit", "[metrics]") {
   CHECK_THROWS_WITH(metric->update({output, targets, kHeight, kWidth, indices}),
                     Catch::Contains("class 4"));
 }
+
+TEST_CASE("CocoBox scores in pixels of the pictures, with the file's areas", "[metrics]") {
+  // The picture is 480 x 400, the network saw half of it moved by (0, 10); one box of 100 x 100
+  // pixels (large in the picture, medium in the network's input), found exactly.
+  const auto metric = make_metric("CocoBox");
+  tensor::ModelOutput output;
+  output.set("image", at::tensor({10.F, 30.F, 60.F, 80.F, 0.9F, 1.F}).view({1, 6}));
+  tensor::Targets targets;
+  targets.boxes = at::tensor({0.F, 1.F, 35.F, 55.F, 50.F, 50.F}).view({1, 6});
+  std::vector<metrics::OriginalImage> originals(1);
+  originals[0].id = 77;
+  originals[0].geometry = {.width = 480, .height = 400, .steps = {{0.5, 0.5, 0, 10}}};
+  originals[0].objects = {{20, 40, 100, 100, 9999.5, 1, false}};
+  const std::vector<std::int64_t> indices{0};
+  const auto value = [&](const std::string& name) {
+    for (const auto& v : metric->compute())
+      if (v.name == name) return v.value;
+    return -2.0;
+  };
+  metrics::SharedDetections shared;
+  metric->reset();
+  metric->update({.output = output,
+                  .targets = targets,
+                  .height = kHeight,
+                  .width = kWidth,
+                  .indices = indices,
+                  .originals = originals,
+                  .shared = &shared});
+  CHECK(shared.size() == 1);
+  CHECK(value("COCO_AP@0.50:0.95") == Approx(1.0));
+  CHECK(value("COCO_AP_large") == Approx(1.0));
+  CHECK(value("COCO_AP_medium") == -1.0);
+  // A second metric with the same callback takes the detections that are there.
+  shared.begin()->second = {at::zeros({0, 6})};
+  const auto other = make_metric("CocoBox");
+  other->reset();
+  other->update({.output = output,
+                 .targets = targets,
+                 .height = kHeight,
+                 .width = kWidth,
+                 .indices = indices,
+                 .originals = originals,
+                 .shared = &shared});
+  CHECK(other->compute().front().value == 0.0);
+  // The area is the file's, and travels when states are merged.
+  const auto merged = make_metric("CocoBox");
+  merged->reset();
+  originals[0].objects[0].area = 900;
+  metric->reset();
+  metric->update({.output = output,
+                  .targets = targets,
+                  .height = kHeight,
+                  .width = kWidth,
+                  .indices = indices,
+                  .originals = originals});
+  merged->merge(metric->state());
+  const auto values = merged->compute();
+  CHECK(values[3].name == "COCO_AP_small");
+  CHECK(values[3].value == Approx(1.0));
+  // Without the way back: pixels of the network input.
+  metric->reset();
+  metric->update({.output = output,
+                  .targets = targets,
+                  .height = kHeight,
+                  .width = kWidth,
+                  .indices = indices});
+  CHECK(value("COCO_AP_medium") == Approx(1.0));
+}
