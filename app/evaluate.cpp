@@ -32,7 +32,9 @@ void add_evaluate(CLI::App& root, Action& action) {
   command->callback([options, &action] {
     action = [options] {
       options->log.apply();
-      train::EvaluateOptions evaluate{.entry = {.arguments = invocation().arguments, .run_dir = {}},
+      train::EvaluateOptions evaluate{.entry = {.arguments = invocation().arguments,
+                                                .run_dir = {},
+                                                .nodes = options->recipe.nodes()},
                                       .checkpoint = {},
                                       .output = {},
                                       .use_ema = !options->raw};

@@ -70,6 +70,36 @@ void RecipeOptions::add_device(CLI::App& command) {
       .add_option("--dist-timeout", dist_timeout_,
                   "Seconds after which a stalled process ends the run")
       ->check(CLI::PositiveNumber);
+  add_nodes(command);
+}
+
+void RecipeOptions::add_nodes(CLI::App& command) {
+  command.add_option("--nnodes", nodes_.count, "Machines; start this command on each of them")
+      ->check(CLI::Range(1, 65536));
+  command.add_option("--node-rank", nodes_.rank, "Number of this machine, from 0")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--master-addr", nodes_.master_addr, "Address of machine 0");
+  command.add_option("--master-port", nodes_.master_port, "A free port of machine 0")
+      ->check(CLI::Range(1, 65535));
+  command.add_option("--rdzv-endpoint", endpoint_, "ADDRESS:PORT, instead of the two above");
+  command.add_option("--rdzv-id", rendezvous_id_, "Accepted as torchrun does; not needed");
+}
+
+train::Nodes RecipeOptions::nodes() const {
+  train::Nodes nodes = nodes_;
+  const auto colon = endpoint_.rfind(':');
+  if (!endpoint_.empty()) {
+    const std::string digits = colon == std::string::npos ? "" : endpoint_.substr(colon + 1);
+    const bool number = !digits.empty() && digits.size() <= 5 &&
+                        digits.find_first_not_of("0123456789") == std::string::npos;
+    nodes.master_port = number ? std::stoi(digits) : 0;
+    if (nodes.master_port < 1 || nodes.master_port > 65535) {
+      throw core::InputError("'" + endpoint_ + "' is no ADDRESS:PORT", "--rdzv-endpoint",
+                             "for example --rdzv-endpoint node0:29500");
+    }
+    nodes.master_addr = endpoint_.substr(0, colon);
+  }
+  return nodes;
 }
 
 recipe::LoadOptions RecipeOptions::load_options(

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "recipe/recipe.h"
+#include "train/entry.h"
 
 namespace sgtrain::app {
 
@@ -29,8 +30,13 @@ class RecipeOptions {
   std::vector<std::string> overrides() const;
   /// The overrides that the device flags stand for, without a recipe.
   recipe::LoadOptions device_overrides() const;
+  /// --nnodes and its companions.
+  /// @throws core::InputError when they do not fit together
+  train::Nodes nodes() const;
 
  private:
+  void add_nodes(CLI::App& command);
+
   std::string recipe_;
   std::vector<std::string> config_dirs_, words_;
   std::string gpus_, device_, precision_;
@@ -38,6 +44,8 @@ class RecipeOptions {
   double dist_timeout_ = 0;
   std::vector<std::string> plugins_;
   bool no_exec_ = false;
+  train::Nodes nodes_;
+  std::string endpoint_, rendezvous_id_;
 };
 
 }  // namespace sgtrain::app

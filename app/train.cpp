@@ -27,7 +27,8 @@ struct Options {
 };
 
 train::EntryOptions entry_of(const Options& options) {
-  train::EntryOptions entry{.arguments = invocation().arguments, .run_dir = {}};
+  train::EntryOptions entry{
+      .arguments = invocation().arguments, .run_dir = {}, .nodes = options.recipe.nodes()};
   if (!options.run_dir.empty()) entry.run_dir = options.run_dir;
   entry.dry_run = options.dry_run;
   return entry;
@@ -168,7 +169,9 @@ void add_resume(CLI::App& root, Action& action) {
       load.recipe = (dir / "recipe.resolved.yaml").string();
       load.overrides.insert(load.overrides.begin(), options->overrides.begin(),
                             options->overrides.end());
-      train::EntryOptions entry{.arguments = invocation().arguments, .run_dir = dir};
+      train::EntryOptions entry{.arguments = invocation().arguments,
+                                .run_dir = dir,
+                                .nodes = options->common.recipe.nodes()};
       return train::train_recipe(load, entry);
     };
   });

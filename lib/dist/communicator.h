@@ -24,6 +24,11 @@ class Communicator {
   virtual void all_reduce(at::Tensor& tensor, ReduceOp op = ReduceOp::kSum) = 0;
   virtual void broadcast(at::Tensor& tensor, int root = 0) = 0;
   virtual void barrier() = 0;
+  /// For long work of unequal length without collectives (validation): each rank says from time to
+  /// time that it goes on, then all wait for each other. Only a rank that says nothing for the
+  /// time-out is an error, however long the work takes.
+  virtual void progress() {}
+  virtual void wait_for_all() {}
   /// Bytes of any length from every rank, in order of rank, on every rank.
   virtual std::vector<std::string> all_gather(const std::string& bytes) = 0;
   /// Bytes of `root` on every rank.

@@ -437,11 +437,10 @@ int launch(const LaunchOptions& options) {
 }
 
 void report_peer_failure() {
-  static const auto fd = core::environment_int(kStatusFdVariable);
-  if (fd) {
-    // When the launcher is gone, nobody needs it.
-    [[maybe_unused]] const ssize_t n = ::write(static_cast<int>(*fd), "P", 1);
-  }
+  const int fd = World::current().status_fd;
+  if (fd < 0) return;
+  // When the launcher is gone, nobody needs it.
+  [[maybe_unused]] const ssize_t n = ::write(fd, "P", 1);
 }
 
 }  // namespace sgtrain::dist

@@ -25,13 +25,15 @@ struct World {
   int master_port = 0;
   bool joined = false;        // one process of several, or started by a launcher
   std::string launched_by{};  // "sgtrain", "torchrun", "Slurm", "environment"; empty: nobody
+  int status_fd = -1;         // under our launcher: see report_peer_failure()
   int listen_fd = -1;         // rank 0 under our launcher: the listening socket of the store
 
   bool is_main() const { return rank == 0; }
   /// From RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, else from Slurm's variables of
   /// a step (srun), else a single process. Throws InputError when they contradict each other.
   static World from_environment();
-  /// from_environment(), read once per process.
+  /// from_environment(), read once per process. The variables of a rank are then removed, so that
+  /// programs this one starts (callbacks, a nested sgtrain) do not take themselves for it.
   static const World& current();
 };
 

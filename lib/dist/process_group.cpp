@@ -2,17 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+#include <algorithm>
+#include <cstdio>
 #include <exception>
+#include <stdexcept>
+#include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "core/error.h"
 #include "core/process.h"
+#include "dist/internal.h"
 #include "dist/launcher.h"
 #include "tensor/cuda_module.h"
 
 namespace sgtrain::dist {
 namespace {
+
+constexpr std::chrono::milliseconds kProgressPeriod{1'000}, kPollPeriod{5};
 
 c10d::ReduceOp to_c10d(ReduceOp op) {
   switch (op) {
@@ -51,6 +59,8 @@ c10::intrusive_ptr<c10d::Store> join_store(const World& world, const Communicato
   return c10::make_intrusive<c10d::PrefixStore>(fmt::format("sgtrain/{}", attempt), tcp);
 }
 
+int g_rank = 0;
+
 c10::intrusive_ptr<c10d::Backend> make_nccl(c10::intrusive_ptr<c10d::Store> store,
                                             const World& world, at::Device device,
                                             const CommunicatorOptions& options) {
@@ -58,6 +68,7 @@ c10::intrusive_ptr<c10d::Backend> make_nccl(c10::intrusive_ptr<c10d::Store> stor
   if (module == nullptr) {
     throw core::Error("cannot use " + device.str() + ": " + tensor::cuda_module_problem());
   }
+  name_uncaught_errors(world);
   c10::intrusive_ptr<c10d::Backend> backend;
   module->make_nccl(&store, world.rank, world.world_size, device.index(), options.timeout.count(),
                     &backend);
@@ -65,6 +76,25 @@ c10::intrusive_ptr<c10d::Backend> make_nccl(c10::intrusive_ptr<c10d::Store> stor
 }
 
 }  // namespace
+
+void name_uncaught_errors(const World& world) {
+  g_rank = world.rank;
+  std::set_terminate([] {
+    std::string what = "an unknown error";
+    try {
+      if (const auto error = std::current_exception()) std::rethrow_exception(error);
+    } catch (const std::exception& error) {
+      what = first_line(error);
+    } catch (...) {
+    }
+    std::fprintf(stderr,
+                 "sgtrain: rank %d: a collective failed: %s\n  another process ended or did not "
+                 "answer in time (--dist-timeout): look at the other ranks' logs\n",
+                 g_rank, what.c_str());
+    report_peer_failure();
+    _exit(static_cast<int>(core::ExitCode::kFailed));
+  });
+}
 
 template <class F>
 void ProcessGroupCommunicator::guarded(const char* operation, F&& f) {
@@ -137,6 +167,39 @@ void ProcessGroupCommunicator::barrier() {
   guarded("barrier", [&] {
     std::vector<at::Tensor> list{at::zeros({1}, at::kFloat)};
     group_->allreduce(list)->wait();
+  });
+}
+
+void ProcessGroupCommunicator::progress() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_progress_ < std::min<std::chrono::milliseconds>(timeout_ / 10, kProgressPeriod))
+    return;
+  last_progress_ = now;
+  guarded("reporting progress", [&] {
+    store_->set(fmt::format("progress/{}", rank()), std::to_string(++progress_count_));
+  });
+}
+
+void ProcessGroupCommunicator::wait_for_all() {
+  guarded("waiting for the other processes", [&] {
+    const auto key = [this](int r) { return fmt::format("waits/{}/{}", waits_, r); };
+    store_->set(key(rank()), std::string("1"));
+    for (int peer = 0; peer < world_size(); ++peer) {
+      std::string seen;
+      auto deadline = std::chrono::steady_clock::now() + timeout_;
+      while (!store_->check({key(peer)})) {
+        const std::string name = fmt::format("progress/{}", peer);
+        const std::string now = store_->check({name}) ? store_->get_to_str(name) : std::string();
+        if (now != seen) deadline = std::chrono::steady_clock::now() + timeout_;
+        seen = now;
+        if (std::chrono::steady_clock::now() > deadline)
+          throw std::runtime_error(fmt::format("rank {} makes no progress", peer));
+        std::this_thread::sleep_for(kPollPeriod);
+      }
+    }
+    ++waits_;
+    barrier();  // keys of this wait may go once everybody has seen them
+    store_->deleteKey(fmt::format("waits/{}/{}", waits_ - 1, rank()));
   });
 }
 

@@ -28,6 +28,8 @@ class ProcessGroupCommunicator final : public Communicator {
   void all_reduce(at::Tensor& tensor, ReduceOp op) override;
   void broadcast(at::Tensor& tensor, int root) override;
   void barrier() override;
+  void progress() override;
+  void wait_for_all() override;
   std::vector<std::string> all_gather(const std::string& bytes) override;
   std::string broadcast(const std::string& bytes, int root) override;
 
@@ -42,6 +44,8 @@ class ProcessGroupCommunicator final : public Communicator {
 
   World world_;
   std::chrono::milliseconds timeout_;
+  std::chrono::steady_clock::time_point last_progress_{};
+  std::int64_t progress_count_ = 0, waits_ = 0;
   c10::intrusive_ptr<c10d::Store> store_;
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
 };

@@ -52,8 +52,21 @@ std::optional<at::ScalarType> compressed_type(Reducer::Compression compression) 
   return std::nullopt;
 }
 
+/// Whether a collective failed, and not this rank's own computation.
+bool is_peer_failure(const std::exception& error) {
+  if (dynamic_cast<const c10::DistError*>(&error) != nullptr) return true;
+  const std::string text = error.what();
+  return text.find("gloo/") != std::string::npos || text.find("NCCL") != std::string::npos;
+}
+
 ProcessGroupCommunicator* as_group(Communicator& comm) {
   return dynamic_cast<ProcessGroupCommunicator*>(&comm);
+}
+
+[[noreturn]] void throw_unused(const std::string& names) {
+  throw core::Error("no gradient reached these parameters in the last step: " + names, {},
+                    "every trained parameter must take part in the loss of every step; freeze "
+                    "those that do not (requires_grad)");
 }
 
 }  // namespace
@@ -62,7 +75,19 @@ struct Reducer::Impl {
   ProcessGroupCommunicator& comm;
   std::vector<std::string> names;
   std::unique_ptr<c10d::Reducer> reducer{};
+  std::vector<at::Tensor> tensors{};
   bool sync = true;
+  bool checked = false;
+
+  /// Buckets of a parameter without gradient are never reduced, and the reducer says so only in the
+  /// next forward: after an optimizer step that took ranks apart.
+  void check_all_used() const {
+    std::vector<std::string> out;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      if (!tensors[i].grad().defined()) out.push_back(names[i]);
+    }
+    if (!out.empty()) throw_unused(core::join(out));
+  }
 
   /// Names of the parameters that LibTorch's message lists by index.
   std::string unused(const std::string& message) const {
@@ -101,7 +126,8 @@ Reducer::Reducer(Communicator& comm, std::vector<tensor::TensorRef> parameters,
   // Gradients come in about the reverse order of the parameters; after the first backward the
   // reducer knows the true order and rebuilds the buckets by it.
   std::reverse(buckets.begin(), buckets.end());
-  impl_ = std::make_unique<Impl>(Impl{*group, std::move(names)});
+  impl_ = std::make_unique<Impl>(Impl{.comm = *group, .names = std::move(names)});
+  impl_->tensors = tensors;
   try {
     impl_->reducer = std::make_unique<c10d::Reducer>(
         tensors, std::move(buckets), group->group(), sparse, options.bucket_bytes,
@@ -131,15 +157,23 @@ void Reducer::before_forward(bool sync) {
   } catch (const c10::Error& error) {
     const std::string names = impl_->unused(error.what_without_backtrace());
     if (names.empty()) impl_->comm.fail("reducing gradients", error);
-    throw core::Error("no gradient reached these parameters in the last step: " + names, {},
-                      "every trained parameter must take part in the loss of every step; freeze "
-                      "those that do not (requires_grad)");
+    throw_unused(names);
   }
 }
 
-void Reducer::before_backward(const at::Tensor& loss) {
-  if (!impl_ || !impl_->sync) return;
+void Reducer::backward(const at::Tensor& loss) {
+  if (!impl_ || !impl_->sync) return loss.backward();
   impl_->reducer->prepare_for_backward({loss});
+  try {
+    loss.backward();
+    if (!impl_->checked) impl_->check_all_used();
+    impl_->checked = true;
+  } catch (const core::Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (is_peer_failure(error)) impl_->comm.fail("reducing gradients", error);
+    throw;
+  }
 }
 
 }  // namespace sgtrain::dist

@@ -21,8 +21,7 @@ namespace sgtrain::dist {
 ///   for each micro-batch:
 ///     reducer.before_forward(is_last_micro_batch);
 ///     loss = …;
-///     reducer.before_backward(loss);
-///     loss.backward();        // after it, grad() is the mean over ranks (of the accumulated sum)
+///     reducer.backward(loss);  // after it, grad() is the mean over ranks (of the accumulated sum)
 ///
 /// The gradient is the mean over ranks; a loss that is already divided by the global normaliser is
 /// multiplied by world_size() before backward to get the sum.
@@ -45,7 +44,8 @@ class Reducer {
   /// `sync`: gradients are reduced in the coming backward (the last micro-batch of an
   /// accumulation); otherwise they only add up locally. The same on all ranks.
   void before_forward(bool sync = true);
-  void before_backward(const at::Tensor& loss);
+  /// loss.backward(), reducing gradients meanwhile. A lost peer is the error of collectives.
+  void backward(const at::Tensor& loss);
 
  private:
   struct Impl;

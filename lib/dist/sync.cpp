@@ -92,11 +92,17 @@ void broadcast_state(Communicator& comm, std::span<const tensor::TensorRef> stat
 }
 
 void check_in_sync(Communicator& comm, std::span<const tensor::TensorRef> state) {
+  tensor::StateDict tensors;
+  for (const tensor::TensorRef& ref : state) tensors.emplace_back(ref.name, *ref.tensor);
+  check_in_sync(comm, tensors);
+}
+
+void check_in_sync(Communicator& comm, const tensor::StateDict& state) {
   if (comm.world_size() == 1) return;
   at::Tensor hashes = at::zeros({static_cast<std::int64_t>(state.size())}, at::kLong);
   auto* out = hashes.mutable_data_ptr<std::int64_t>();
   for (std::size_t i = 0; i < state.size(); ++i) {
-    const at::Tensor bytes = state[i].tensor->detach().cpu().contiguous();
+    const at::Tensor bytes = state[i].second.detach().cpu().contiguous();
     out[i] = static_cast<std::int64_t>(hash_bytes(bytes.const_data_ptr(), bytes.nbytes()));
   }
   at::Tensor low = hashes.clone(), high = hashes.clone();
@@ -106,7 +112,7 @@ void check_in_sync(Communicator& comm, std::span<const tensor::TensorRef> state)
   if (differs.numel() == 0) return;
   const auto first = static_cast<std::size_t>(differs[0][0].item<std::int64_t>());
   throw core::Error(fmt::format("processes are out of step: {} of {} tensors differ, first '{}'",
-                                differs.size(0), state.size(), state[first].name));
+                                differs.size(0), state.size(), state[first].first));
 }
 
 }  // namespace sgtrain::dist

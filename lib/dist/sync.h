@@ -18,6 +18,7 @@ void broadcast_state(Communicator& comm, std::span<const tensor::TensorRef> stat
 void check_equal(Communicator& comm, const std::string& what, const std::string& text);
 
 /// Debug check: throws core::Error naming the first tensor whose bytes differ between ranks.
+void check_in_sync(Communicator& comm, const tensor::StateDict& state);
 void check_in_sync(Communicator& comm, std::span<const tensor::TensorRef> state);
 
 }  // namespace sgtrain::dist

@@ -1,6 +1,7 @@
 // Where this process stands: torchrun's variables, Slurm's, or alone.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <stdlib.h>
 
 #include <optional>
 
@@ -64,7 +65,13 @@ World from_torchrun() {
                   : !environment("TORCHELASTIC_RUN_ID").empty() ? "torchrun"
                                                                 : "environment";
   w.listen_fd = inherited(kListenFdVariable);
-  inherited(kStatusFdVariable);
+  w.status_fd = inherited(kStatusFdVariable);
+  if (w.launched_by == "sgtrain" && w.status_fd < 0) {
+    contradiction(
+        fmt::format("this process was started inside rank {} of another sgtrain run, "
+                    "whose place it cannot take",
+                    w.rank));
+  }
   return w;
 }
 
@@ -103,6 +110,14 @@ World from_slurm() {
   return w;
 }
 
+void hide_from_children() {
+  for (const char* name :
+       {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR",
+        "MASTER_PORT", "SLURM_PROCID", kListenFdVariable, kStatusFdVariable}) {
+    unsetenv(name);
+  }
+}
+
 }  // namespace
 
 World World::from_environment() {
@@ -116,7 +131,11 @@ World World::from_environment() {
 }
 
 const World& World::current() {
-  static const World world = from_environment();
+  static const World world = [] {
+    const World found = from_environment();
+    if (found.joined) hide_from_children();
+    return found;
+  }();
   return world;
 }
 
@@ -126,13 +145,12 @@ bool is_main() {
 
 void start_logging(const World& world, const std::filesystem::path& log_dir) {
   core::log::Options options = core::log::options();
+  // Our launcher's own files take their stdout and stderr, and are gone after the run.
   const bool redirected = world.launched_by == "sgtrain" && !world.is_main();
   if (world.joined && world.world_size > 1) options.rank = world.is_main() ? -1 : world.rank;
-  if (!redirected) {
-    std::filesystem::create_directories(log_dir);
-    options.file = log_dir / fmt::format("rank{}.log", world.rank);
-    if (!world.is_main()) options.level = core::log::Level::kError;
-  }
+  std::filesystem::create_directories(log_dir);
+  options.file = log_dir / fmt::format("rank{}.log", world.rank);
+  if (!redirected && !world.is_main()) options.level = core::log::Level::kError;
   core::log::configure(options);
 }
 

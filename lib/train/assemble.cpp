@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "core/error.h"
@@ -163,8 +164,21 @@ void build_model(const RunPlan& plan, Run& run) {
   if (plan.training.sync_bn) nn::synchronise_batch_norm(*run.model, *run.comm);
 }
 
+/// The rule of thumb for larger batches (Goyal et al. 2017).
+void scale_learning_rates(const LaunchPlan& plan, Run& run) {
+  const double batch =
+      static_cast<double>(run.train_loader->params().batch_size) * run.params.batch_accumulate;
+  const double ratio =
+      batch * run.comm->world_size() / plan.lr_scaling_base_batch.value_or(static_cast<int>(batch));
+  run.lr_scaling = {.rule = plan.lr_scaling, .linear = ratio};
+  if (plan.lr_scaling == "none") return;
+  const double factor = plan.lr_scaling == "sqrt" ? std::sqrt(ratio) : ratio;
+  for (auto& [prefix, rate] : run.params.initial_lr) rate *= factor;
+}
+
 void build_optimisation(const RunPlan& plan, Run& run) {
-  const TrainingParams& p = plan.training;
+  scale_learning_rates(plan.launch, run);
+  const TrainingParams& p = run.params;
   const int batches = static_cast<int>(run.train_loader->batches());
   const auto length =
       run_length(p, p.max_train_batches ? std::min(batches, *p.max_train_batches) : batches);
@@ -230,6 +244,11 @@ std::unique_ptr<Run> assemble(const RunPlan& plan, Place place) {
   run->input.device = place.device;
   run->precision = tensor::resolve_precision(plan.training.precision, place.device);
   if (run->precision == at::kDouble) run->input.dtype = at::kDouble;
+  run->check_every = plan.launch.check_every;
+  run->reducer.compression = plan.launch.compression == "fp16" ? dist::Reducer::Compression::kFp16
+                             : plan.launch.compression == "bf16"
+                                 ? dist::Reducer::Compression::kBf16
+                                 : dist::Reducer::Compression::kNone;
   build_loss_and_metrics(plan, *run);
   build_data(plan, *run);
   build_model(plan, *run);

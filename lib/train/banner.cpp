@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "tensor/device.h"
 
 namespace sgtrain::train {
@@ -9,6 +11,17 @@ namespace {
 
 std::string millions(std::int64_t count) {
   return fmt::format("{:.2f} M", static_cast<double>(count) / 1e6);
+}
+
+std::string scaling_text(const LrScaling& scaling) {
+  if (scaling.rule == "none") {
+    return scaling.linear == 1.0
+               ? "none"
+               : fmt::format("none (lr_scaling=linear would multiply by {:g})", scaling.linear);
+  }
+  const bool root = scaling.rule == "sqrt";
+  return fmt::format("{}: times {:g}", scaling.rule,
+                     root ? std::sqrt(scaling.linear) : scaling.linear);
 }
 
 }  // namespace
@@ -40,6 +53,7 @@ std::string banner(Run& run, int batches_per_epoch) {
       fmt::format("{} = {} x {} x {}", step_images, world, batch, p.batch_accumulate));
   row("Batches per epoch", std::to_string(batches_per_epoch));
   row("Optimizer steps per epoch", std::to_string(batches_per_epoch / p.batch_accumulate));
+  row("Learning rate scaling", scaling_text(run.lr_scaling));
   for (const auto& group : run.optimizer->groups()) {
     row("Learning rate " + group.name,
         fmt::format("{:g}, weight decay {:g}, {} tensors", group.initial_lr, group.weight_decay,

@@ -49,7 +49,8 @@ Places decide_places(const LaunchPlan& plan) {
     return {1, "cpu"};
   }
   int processes = plan.processes < 0 ? gpus : plan.processes;
-  if (processes > gpus) {
+  // A launcher that shows each process only its own GPU has counted already.
+  if (processes > gpus && !dist::World::current().joined) {
     if (plan.gpus_demanded) {
       throw core::InputError(
           fmt::format("{} GPUs were asked for, but there are {}", processes, gpus), "--gpus",
@@ -125,7 +126,7 @@ Place place_of(const RunPlan& plan, const std::string& device_text) {
       world, place.device,
       {.timeout =
            std::chrono::milliseconds(static_cast<std::int64_t>(plan.launch.timeout_seconds * 1000)),
-       .interface = ""});
+       .interface = plan.launch.interface});
   dist::check_equal(*place.comm, "the recipe", plan.resolved_recipe);
   return place;
 }

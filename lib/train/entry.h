@@ -13,12 +13,20 @@
 
 namespace sgtrain::train {
 
+/// Several machines, each of which is given the same command with its own rank.
+struct Nodes {
+  int count = 1, rank = 0;
+  std::string master_addr;
+  int master_port = 0;
+};
+
 struct EntryOptions {
   std::vector<std::string> arguments;            // this program's own, for workers
   std::optional<std::filesystem::path> run_dir;  // --run-dir: this folder; an existing one resumes
   /// Everything once and nothing kept: data report, a few full-size training steps, a validation
   /// batch, one checkpoint; then what a run would cost.
   bool dry_run = false;
+  Nodes nodes{};
 };
 
 /// Trains; returns the exit code. Starts worker processes first where the recipe asks for several.

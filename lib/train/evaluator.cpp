@@ -180,6 +180,7 @@ NamedValues Evaluator::run(models::Model& model, loader::Loader& loader,
       seen.losses = &losses;
       hooks.batch_end(seen);
     }
+    comm_.progress();
     if (options_.show_progress && progress.due()) {
       progress.update(fmt::format("{:3}% {}/{}", 100 * (i + 1) / batches, i + 1, batches));
     }
@@ -187,6 +188,7 @@ NamedValues Evaluator::run(models::Model& model, loader::Loader& loader,
     if (comm_.world_size() == 1) core::signals::throw_if_stopped("validation was interrupted");
   }
   model.train(was_training);
+  comm_.wait_for_all();
 
   NamedValues values;
   if (loss_ != nullptr) {

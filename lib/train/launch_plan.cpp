@@ -49,6 +49,11 @@ LaunchPlan LaunchPlan::from(core::Node& root) {
   plan.gpus_demanded = dist.get_or("gpus_demanded", false);
   plan.timeout_seconds = dist.get_or("timeout_seconds", plan.timeout_seconds).above(0.0);
   plan.compression = dist.get_or("compression", "none").one_of({"none", "fp16", "bf16"});
+  plan.interface = dist.get_or("interface", "").value();
+  plan.check_every = dist.get_or("check_every", 0).min(0);
+  plan.lr_scaling = root.get_or("lr_scaling", "none").one_of({"none", "linear", "sqrt"});
+  if (root.has("lr_scaling_base_batch"))
+    plan.lr_scaling_base_batch = root.get<int>("lr_scaling_base_batch").min(1);
 
   if (core::fuzzy_key(plan.device) == "cpu") {
     plan.processes = cpu_processes;

@@ -9,6 +9,7 @@
 #include "data/dataset.h"
 #include "data/transform.h"
 #include "dist/communicator.h"
+#include "dist/reducer.h"
 #include "loader/loader.h"
 #include "loggers/logger.h"
 #include "losses/loss.h"
@@ -34,6 +35,12 @@ struct TestSet {
   std::unique_ptr<loader::Loader> loader;  // refers to the two above
 };
 
+/// How learning rates follow the batch size (LaunchPlan::lr_scaling), for the banner.
+struct LrScaling {
+  std::string rule = "none";
+  double linear = 1.0;  // what the linear rule multiplies by
+};
+
 struct Run {
   std::string experiment_name, architecture;
   core::TreePtr arch_params;
@@ -46,6 +53,9 @@ struct Run {
   TrainingParams params;
   InputFormat input;
   at::ScalarType precision = at::kFloat;
+  dist::Reducer::Options reducer;
+  LrScaling lr_scaling;
+  int check_every = 0;  // optimizer steps between comparisons of the ranks; 0: never
 
   std::unique_ptr<dist::Communicator> comm;
   std::unique_ptr<data::Dataset> train_set, valid_set;

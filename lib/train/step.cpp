@@ -20,19 +20,21 @@ tensor::ModelOutput to_float(const tensor::ModelOutput& output) {
   return converted;
 }
 
-GlobalLoss globalise(const losses::LossResult& loss, dist::Communicator& comm) {
+GlobalLoss globalise(const losses::LossResult& loss, std::int64_t images,
+                     dist::Communicator& comm) {
   const auto count = static_cast<std::int64_t>(loss.terms.size());
   std::vector<at::Tensor> numbers;
   for (const auto& term : loss.terms)
     numbers.push_back(term.sum.detach().to(at::kDouble).reshape({}));
   for (const auto& term : loss.terms)
     numbers.push_back(term.normaliser.detach().to(at::kDouble).reshape({}));
+  numbers.push_back(at::full({}, static_cast<double>(images), numbers.front().options()));
   at::Tensor packed = at::stack(numbers);
   comm.all_reduce(packed);
   const at::Tensor host = packed.cpu();
   const auto* values = host.data_ptr<double>();
 
-  GlobalLoss result;
+  GlobalLoss result{.components = {}, .images = values[2 * count], .total = {}};
   double total = 0.0;
   for (std::int64_t i = 0; i < count; ++i) {
     const auto& term = loss.terms[static_cast<std::size_t>(i)];
@@ -66,14 +68,13 @@ StepOutput TrainStep::run(const tensor::Batch& batch, bool last, double share,
     output = model_.run(images);
   }
   output = to_float(output);
-  step.loss = globalise(loss_(output, step.targets), comm_);
+  step.loss = globalise(loss_(output, step.targets), batch.size(), comm_);
   for (const auto& [name, value] : output.items()) step.output.set(name, value.detach());
   if (hooks.loss_end) hooks.loss_end(step);
   if (step.loss.finite) {
     at::Tensor total = share == 1.0 ? step.loss.total : step.loss.total * share;
     if (options_.scaler != nullptr) total = options_.scaler->scale(total);
-    reducer_.before_backward(total);
-    total.backward();
+    reducer_.backward(total);
     if (hooks.backward_end) hooks.backward_end(step);
   }
   step.loss.total.reset();  // frees the graph

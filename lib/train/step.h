@@ -31,12 +31,13 @@ at::Tensor to_network_input(const at::Tensor& images, const InputFormat& format)
 /// Values of a loss over the images of all ranks: weighted and normalised terms, then the total.
 struct GlobalLoss {
   std::vector<double> components;
+  double images = 0.0;  // of all ranks
   bool finite = true;
   at::Tensor total;  // with graph; its mean over ranks has the gradient of the global batch
 };
 
-/// One all-reduce of sums and normalisers; equal results on every rank.
-GlobalLoss globalise(const losses::LossResult& loss, dist::Communicator& comm);
+/// One all-reduce of sums and normalisers over this rank's `images`; equal results on every rank.
+GlobalLoss globalise(const losses::LossResult& loss, std::int64_t images, dist::Communicator& comm);
 
 /// Output tensors of reduced precision as float, so that losses and metrics see float only.
 tensor::ModelOutput to_float(const tensor::ModelOutput& output);

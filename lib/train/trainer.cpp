@@ -39,12 +39,34 @@ std::vector<std::string> logged_names(const Run& run) {
   return names;
 }
 
+/// What ranks must agree in: parameters, the optimizer's state and the moving average. Batch norms'
+/// statistics are each rank's own unless they are synchronised.
+std::vector<std::pair<std::string, at::Tensor>> learned_state(Run& run) {
+  std::vector<std::pair<std::string, at::Tensor>> out;
+  for (const tensor::TensorRef& ref : run.model->state()) {
+    if (ref.is_parameter || run.params.sync_bn) out.emplace_back(ref.name, *ref.tensor);
+  }
+  for (const auto& [index, slots] : run.optimizer->state_dict().state) {
+    for (const auto& [name, value] : slots) {
+      if (value.is_tensor())
+        out.emplace_back(fmt::format("optimizer {} {}", index, name), value.as_tensor());
+    }
+  }
+  if (!run.ema) return out;
+  for (const auto& [name, value] : run.ema->state_dict()) {
+    const bool statistic = name.find("running_") != std::string::npos;
+    if (!statistic || run.params.sync_bn) out.emplace_back("ema " + name, value);
+  }
+  return out;
+}
+
 std::vector<tensor::TensorRef> reduced_parameters(models::Model& model) {
   const auto unused = model.unused_parameters();
   auto refs = model.named_parameters();
   std::erase_if(refs, [&](const tensor::TensorRef& ref) {
     return !ref.tensor->requires_grad() ||
-           std::find(unused.begin(), unused.end(), ref.name) != unused.end();
+           std::any_of(unused.begin(), unused.end(),
+                       [&](const std::string& prefix) { return ref.name.starts_with(prefix); });
   });
   return refs;
 }
@@ -117,7 +139,8 @@ int Trainer::batches_per_epoch() const {
 void Trainer::start() {
   state_.max_epochs = run_.params.max_epochs;
   dist::broadcast_state(*run_.comm, run_.model->state());
-  reducer_ = std::make_unique<dist::Reducer>(*run_.comm, reduced_parameters(*run_.model));
+  reducer_ =
+      std::make_unique<dist::Reducer>(*run_.comm, reduced_parameters(*run_.model), run_.reducer);
   evaluator_ =
       std::make_unique<Evaluator>(run_.valid_metrics, run_.loss.get(), *run_.comm,
                                   Evaluator::Options{.input = run_.input,
@@ -282,7 +305,7 @@ StepHooks Trainer::step_hooks(const tensor::Batch& batch) {
 }
 
 void Trainer::take_loss(const StepOutput& output, const tensor::Batch& batch) {
-  const auto weight = static_cast<double>(batch.size());
+  const double weight = output.loss.images;
   state_.loss_sums.resize(output.loss.components.size(), 0.0);
   for (std::size_t i = 0; i < state_.loss_sums.size(); ++i)
     state_.loss_sums[i] += output.loss.components[i] * weight;
@@ -323,6 +346,8 @@ void Trainer::optimizer_step(const tensor::Batch& batch) {
     const auto total = static_cast<std::int64_t>(run_.params.max_epochs) * batches_per_epoch();
     run_.ema->update(*run_.model, state_.global_step + 1, total);
   }
+  if (run_.check_every > 0 && state_.optimizer_steps % run_.check_every == 0)
+    dist::check_in_sync(*run_.comm, learned_state(run_));
   notify(&Callback::on_train_batch_gradient_step_end, event);
   schedule_lr({.epoch = state_.epoch, .batch = state_.batch, .stepped = true});
 }
