@@ -50,7 +50,7 @@ double distance(const sgtrain::tensor::StateDict& a, const sgtrain::tensor::Stat
   double worst = 0.0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const at::Tensor x = a[i].second.to(at::kDouble), y = b[i].second.to(at::kDouble);
-    const double off = (x - y).norm().item<double>() / std::max(y.norm().item<double>(), 1e-12);
+    const double off = (x - y).norm().item<double>() / std::max(y.norm().item<double>(), 1e-3);
     if (!(off <= worst)) std::printf("%s %.3g\n", a[i].first.c_str(), worst = off);
   }
   return worst;
