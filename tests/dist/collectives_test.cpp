@@ -1,4 +1,6 @@
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <thread>
 
 #include "core/error.h"
 #include "dist/communicator.h"
@@ -47,6 +49,27 @@ TEST_CASE("collectives of 2 and 4 processes") {
   for (const int n : {2, 4}) {
     CHECK(support::run_ranks(n, "rank: collectives", {{"EXPECTED_RANKS", std::to_string(n)}}) == 0);
   }
+}
+
+TEST_CASE("rank: long work", "[.][rank]") {
+  using namespace std::chrono_literals;
+  const auto comm = support::join(2s);
+  for (int round = 0; round < 2; ++round) {
+    // Rank 1 needs longer than the time-out, but goes on all the time.
+    const auto end = std::chrono::steady_clock::now() + (comm->rank() == 1 ? 3s : 0s);
+    while (std::chrono::steady_clock::now() < end) {
+      comm->progress();
+      std::this_thread::sleep_for(50ms);
+    }
+    CHECK_NOTHROW(comm->wait_for_all());
+  }
+  if (comm->rank() == 1) std::this_thread::sleep_for(6s);  // says nothing
+  if (comm->rank() == 0)
+    CHECK_THROWS_WITH(comm->wait_for_all(), Catch::Contains("rank 1 makes no progress"));
+}
+
+TEST_CASE("work longer than the time-out is waited for while it goes on") {
+  CHECK(support::run_ranks(2, "rank: long work") == 0);
 }
 
 TEST_CASE("a single process is its own communicator") {

@@ -81,6 +81,15 @@ TEST_CASE("variables that contradict each other or are missing") {
   CHECK_THROWS_WITH(World::from_environment(), Catch::Contains("http"));
 }
 
+TEST_CASE("a program that a rank started does not take its place") {
+  const Env env{{"RANK", "1"},
+                {"WORLD_SIZE", "2"},
+                {"MASTER_ADDR", "127.0.0.1"},
+                {"MASTER_PORT", "29500"},
+                {"SGTRAIN_STATUS_FD", "987"}};
+  CHECK_THROWS_WITH(World::from_environment(), Catch::Contains("inside rank 1 of another"));
+}
+
 TEST_CASE("Slurm's variables of a step") {
   const Env env{{"SLURM_STEP_NUM_TASKS", "8"},
                 {"SLURM_PROCID", "6"},
