@@ -43,7 +43,7 @@ done
 # Short keys that act, and that say so when their value is wrong.
 "$SGTRAIN" export-recipe yolo_nas_finetune data="$TMPDIR/voc" mosaic=0.5 patience=3 imgsz=320 > "$TMPDIR/flat.yaml"
 grep -q 'DetectionMosaic' "$TMPDIR/flat.yaml" || fail "mosaic=0.5 adds no mosaic"
-for wrong in mosaic=2 freeze=-1 cache=disk fraction=0 fraction=1.5 close_mosaic=-1 batch=auto lr_scaling=linear; do
+for wrong in mosaic=2 freeze=-1 cache=disk fraction=0 fraction=1.5 close_mosaic=-1 batch=auto; do
   code=0
   "$SGTRAIN" check yolo_nas_finetune data="$TMPDIR/voc" $wrong > "$TMPDIR/out" 2>&1 || code=$?
   [ $code -eq 2 ] || fail "$wrong gave exit code $code: $(cat "$TMPDIR/out")"
