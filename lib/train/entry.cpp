@@ -139,10 +139,26 @@ void show_notes(const RunPlan& plan) {
 
 /// Starts the workers where several are needed; nullopt when this process does the work itself.
 std::optional<int> launch_workers(const Places& places, const EntryOptions& options) {
-  if (dist::World::current().joined || places.processes <= 1) return std::nullopt;
+  const dist::World& world = dist::World::current();
+  if (world.joined) {
+    if (world.launched_by != "sgtrain" && world.world_size != places.processes) {
+      dist::on_main([&] {
+        core::log::info("{} started {} processes, which overrides the recipe's {}",
+                        world.launched_by, world.world_size, places.processes);
+      });
+    }
+    return std::nullopt;
+  }
+  const Nodes& nodes = options.nodes;
+  if (places.processes <= 1 && nodes.count <= 1) return std::nullopt;
   std::vector<std::string> argv{core::executable_path().string()};
   argv.insert(argv.end(), options.arguments.begin(), options.arguments.end());
-  return dist::launch({.processes = places.processes, .argv = std::move(argv)});
+  return dist::launch({.processes = places.processes,
+                       .argv = std::move(argv),
+                       .nodes = nodes.count,
+                       .node_rank = nodes.rank,
+                       .master_addr = nodes.master_addr,
+                       .master_port = nodes.master_port});
 }
 
 fs::path make_dir(const RunPlan& plan, const std::optional<fs::path>& wanted) {

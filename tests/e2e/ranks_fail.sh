@@ -79,4 +79,4 @@ code=0; by_hand 0 0.1 || code=$?
 wait $pid && fail "recipes that differ: rank 1 went on"
 grep -q 'the recipe differs between processes' hand0.log || { cat hand0.log; fail "recipes that differ"; }
 
-echo "all cases hold"
+grep -q 'environment started 2 processes, which overrides' hand0.log || { cat hand0.log; fail "no word of the override"; }
