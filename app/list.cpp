@@ -25,7 +25,7 @@ namespace sgtrain::app {
 namespace {
 
 void print_key(const core::KeyDoc& key) {
-  std::string line = fmt::format("    {:<30} {:<18}", key.key, key.type);
+  std::string line = fmt::format("    {:<30} {:<18} ", key.key, key.type);
   line += key.required ? "required"
                        : "default " + (key.default_value.empty() ? "''" : key.default_value);
   if (!key.bounds.empty()) line += ", " + key.bounds;
@@ -56,10 +56,7 @@ void print_registry(const Registry& registry, bool brief) {
 }
 
 void print_training_params() {
-  auto docs = std::make_shared<std::vector<std::unique_ptr<core::KeyDoc>>>();
-  core::Node probe = core::Node::describe(docs);
-  train::TrainingParams::from(probe);
-  for (const auto& doc : *docs) print_key(*doc);
+  for (const core::KeyDoc& doc : train::describe_training_params()) print_key(doc);
 }
 
 struct Kind {

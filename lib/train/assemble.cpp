@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 
 #include "core/error.h"
@@ -233,7 +234,20 @@ optim::RunLength run_length(const TrainingParams& params, int batches_per_epoch)
           .cooldown_epochs = params.lr_cooldown_epochs};
 }
 
+/// Operations of a GPU that sum in any order are replaced by slower ones that do not; those of the
+/// CPU have one order anyway.
+static void make_deterministic(at::Device device) {
+  if (!device.is_cuda()) return;
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);  // read with the first product
+  auto& context = at::globalContext();
+  context.setDeterministicAlgorithms(true, /*warn_only=*/true);
+  context.setDeterministicFillUninitializedMemory(false);
+  context.setDeterministicCuDNN(true);
+  context.setBenchmarkCuDNN(false);
+}
+
 std::unique_ptr<Run> assemble(const RunPlan& plan, Place place) {
+  if (plan.training.deterministic) make_deterministic(place.device);
   auto run = std::make_unique<Run>();
   run->experiment_name = plan.experiment_name;
   run->architecture = plan.architecture;

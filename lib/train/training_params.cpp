@@ -7,14 +7,15 @@
 namespace sgtrain::train {
 namespace {
 
-/// Keys of the reference that have no effect here: accepted, with one note. `asks` is the value
-/// (as written) from which on they ask for something that does not exist; empty: never.
+/// Keys of the reference that have no effect here: accepted, with one note. True for a key that
+/// `asks` for something that does not exist is an error.
 struct InertKey {
   const char* key;
   const char* why;
+  bool asks = false;
 };
 constexpr InertKey kInertKeys[] = {
-    {"save_tensorboard_to_s3", "no S3 upload"},
+    {"save_tensorboard_to_s3", "no S3 upload", true},
     {"tb_files_user_prompt", "event files are never deleted"},
     {"launch_tensorboard", "start tensorboard yourself on the run folder"},
     {"tensorboard_port", "start tensorboard yourself on the run folder"},
@@ -24,11 +25,31 @@ constexpr InertKey kInertKeys[] = {
     {"torch_compile", "models run fused kernels already"},
     {"torch_compile_loss", "models run fused kernels already"},
     {"torch_compile_options", "models run fused kernels already"},
-    {"enable_qat", "quantisation is not part of training"},
+    {"enable_qat", "quantisation is not part of training", true},
     {"multiply_head_lr", "use a map under initial_lr"},
-    {"resume_from_remote_sg_logger", "give resume_path"},
+    {"resume_from_remote_sg_logger", "give resume_path", true},
     {"_convert_", "values are plain already"},
 };
+
+void read_inert(core::Node& node) {
+  for (const InertKey& inert : kInertKeys) {
+    if (!node.has(inert.key)) continue;
+    core::Node value = node.child(inert.key);
+    value.read_all();
+    const bool on = value.kind() == core::Tree::Kind::kBool && value.tree()->boolean;
+    if (inert.asks && on) {
+      node.problem(inert.key, std::string("is not available: ") + inert.why);
+      continue;
+    }
+    const bool given = on || value.kind() != core::Tree::Kind::kBool;
+    const std::string_view key = inert.key;
+    if (given && key != "log_installed_packages" && key != "kill_ddp_pgroup_on_end" &&
+        !value.is_map()) {
+      node.problems()->note(value.where() + ": " + inert.key + " has no effect here (" + inert.why +
+                            ")");
+    }
+  }
+}
 
 std::map<std::string, double> read_initial_lr(core::Node& node) {
   std::map<std::string, double> rates;
@@ -157,6 +178,8 @@ TrainingParams TrainingParams::from(core::Node& node) {
   p.max_epochs = node.get<int>("max_epochs").min(1);
   p.max_train_batches = node.find<int>("max_train_batches");
   p.max_valid_batches = node.find<int>("max_valid_batches");
+  if (p.max_train_batches.value_or(1) < 1) node.problem("max_train_batches", "must be at least 1");
+  if (p.max_valid_batches.value_or(1) < 1) node.problem("max_valid_batches", "must be at least 1");
   p.run_validation_freq = node.get_or("run_validation_freq", 1).min(1);
   p.run_test_freq = node.get_or("run_test_freq", 1).min(1);
   p.seed = node.get_or("seed", std::int64_t{42});
@@ -172,18 +195,14 @@ TrainingParams TrainingParams::from(core::Node& node) {
   const std::string logger = node.get_or("sg_logger", "base_sg_logger");
   p.logger = loggers::Logger::registry().parse({.name = logger, .params = logger_params});
   p.silent_mode = node.get_or("silent_mode", false);
-  for (const InertKey& inert : kInertKeys) {
-    if (!node.has(inert.key)) continue;
-    core::Node value = node.child(inert.key);
-    value.read_all();
-    const bool asks = value.kind() != core::Tree::Kind::kBool || value.tree()->boolean;
-    if (asks && std::string_view(inert.key) != "log_installed_packages" &&
-        std::string_view(inert.key) != "kill_ddp_pgroup_on_end" && !value.is_map()) {
-      node.problems()->note(value.where() + ": " + inert.key + " has no effect here (" + inert.why +
-                            ")");
-    }
-  }
+  read_inert(node);
   return p;
+}
+
+std::vector<std::pair<std::string, std::string>> inert_training_params() {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const InertKey& inert : kInertKeys) out.emplace_back(inert.key, inert.why);
+  return out;
 }
 
 }  // namespace sgtrain::train

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/node.h"
@@ -85,5 +86,10 @@ struct TrainingParams {
 
   static TrainingParams from(core::Node& node);
 };
+
+/// Every key of `training_hyperparams` with type, default, bounds and meaning.
+std::vector<core::KeyDoc> describe_training_params();
+/// Keys that are accepted without effect, and why they have none.
+std::vector<std::pair<std::string, std::string>> inert_training_params();
 
 }  // namespace sgtrain::train

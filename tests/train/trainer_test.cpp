@@ -120,6 +120,23 @@ class SignallingCallback final : public train::Callback {
 };
 SGTRAIN_REGISTER(Callback, SignallingCallback, "SignallingCallback");
 
+/// Gives 0.1, NaN, 0.3, 0.2 in the epochs of a run.
+class ScriptedMetric final : public metrics::Metric {
+ public:
+  void reset() override {}
+  void update(const metrics::MetricInput&) override {}
+  std::vector<metrics::MetricValue> describe() const override { return {{"Scripted", 0.0, true}}; }
+  std::vector<metrics::MetricValue> compute() override {
+    constexpr double kValues[] = {0.1, std::numeric_limits<double>::quiet_NaN(), 0.3, 0.2};
+    return {{"Scripted", kValues[calls++ % 4], true}};
+  }
+  std::vector<at::Tensor> state() const override { return {}; }
+  void merge(const std::vector<at::Tensor>&) override {}
+  static inline int calls = 0;
+};
+using metrics::Metric;
+SGTRAIN_REGISTER(Metric, ScriptedMetric, "ScriptedMetric");
+
 double largest_difference(const tensor::StateDict& a, const tensor::StateDict& b) {
   double most = 0.0;
   REQUIRE(a.size() == b.size());
@@ -222,6 +239,32 @@ TEST_CASE("a gradient that is not finite skips the step and is told of", "[train
   for (const auto& [name, value] : weights(*run)) {
     INFO(name);
     CHECK(at::isfinite(value.to(at::kDouble)).all().item<bool>());
+  }
+}
+
+TEST_CASE("a value that is no number is never the best and never averaged", "[train]") {
+  const TinyRun tiny("  max_epochs: 4\n  initial_lr: 0.01\n  metric_to_watch: Scripted\n");
+  const auto run = tiny.run(
+      /*saves=*/true, {"training_hyperparams.valid_metrics_list=[ScriptedMetric]"});
+  ScriptedMetric::calls = 0;
+  train::Trainer trainer(*run);
+  const auto result = trainer.fit();
+  CHECK(result.best_metric == 0.3);
+  CHECK(result.best_epoch == 2);
+  CHECK(tensor::Checkpoint::read(result.best_checkpoint).epoch == 3);
+  std::vector<int> averaged;
+  for (const auto& slot : trainer.state().averaged) averaged.push_back(slot.epoch);
+  CHECK(averaged == std::vector<int>{0, 2, 3});
+}
+
+TEST_CASE("save_model off: no file at all", "[train]") {
+  const TinyRun tiny("  max_epochs: 2\n  initial_lr: 0.01\n  save_model: False\n");
+  const auto run = tiny.run(/*saves=*/true);
+  train::Trainer(*run).fit();
+  for (const auto& entry : std::filesystem::directory_iterator(tiny.run_dir())) {
+    INFO(entry.path().string());
+    CHECK(entry.path().extension() != ".pth");
+    CHECK(entry.path().filename() != train::kSnapshots);
   }
 }
 
