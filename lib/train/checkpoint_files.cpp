@@ -18,6 +18,8 @@ namespace {
 
 using tensor::Value;
 
+constexpr const char* kFresh = ".ckpt_new.pth";  // complete, on its way to ckpt_latest
+
 std::string epoch_file(int epoch) {
   return fmt::format("ckpt_epoch_{}.pth", epoch + 1);
 }
@@ -103,7 +105,10 @@ CheckpointFiles::CheckpointFiles(fs::path dir, const TrainingParams& params)
       averages_(params.average_best_models) {}
 
 void CheckpointFiles::write(const Value& content, const FilePlan& plan) {
-  for (const std::string& name : plan.copies) write_file(name, content);
+  const bool written = write_file(kFresh, content);
+  for (const std::string& name : plan.copies) {
+    if (!written || !link_file(name)) write_file(name, content);
+  }
   bool averages = !plan.averaged.empty();
   if (plan.snapshot) {
     const Value* ema = content.find("ema_net");
@@ -112,13 +117,29 @@ void CheckpointFiles::write(const Value& content, const FilePlan& plan) {
   }
   if (averages) write_average(content, plan.averaged);
   retired_.insert(retired_.end(), plan.retired.begin(), plan.retired.end());
+  if (!written) return;
   keep_previous();
-  if (!write_file(kLatest, content)) return;
+  std::error_code error;
+  fs::rename(dir_ / kFresh, dir_ / kLatest, error);
+  if (error) {
+    core::log::warning("{} was not written, training goes on: {}", kLatest, error.message());
+    return;
+  }
   latest_is_good_ = true;
-  std::error_code ignored;
-  for (const std::string& name : retired_) fs::remove(dir_ / name, ignored);
+  for (const std::string& name : retired_) fs::remove(dir_ / name, error);
   retired_.clear();
   report_size();
+}
+
+/// One more name for the file that is about to become ckpt_latest: files are replaced, never
+/// changed. False where the file system has no links.
+bool CheckpointFiles::link_file(const std::string& name) {
+  std::error_code error;
+  const fs::path fresh = dir_ / ("." + name + ".link");
+  fs::remove(fresh, error);
+  fs::create_hard_link(dir_ / kFresh, fresh, error);
+  if (!error) fs::rename(fresh, dir_ / name, error);
+  return !error;
 }
 
 bool CheckpointFiles::write_file(const std::string& name, const Value& content) {
@@ -126,7 +147,8 @@ bool CheckpointFiles::write_file(const std::string& name, const Value& content) 
     tensor::write_pth(dir_ / name, content);
     return true;
   } catch (const std::exception& error) {
-    core::log::warning("{} was not written, training goes on: {}", name, error.what());
+    core::log::warning("{} was not written, training goes on: {}", name == kFresh ? kLatest : name,
+                       error.what());
     return false;
   }
 }
@@ -160,10 +182,11 @@ void CheckpointFiles::write_average(const Value& content,
 void CheckpointFiles::keep_previous() {
   if (!latest_is_good_) return;
   std::error_code error;
-  const fs::path fresh = dir_ / (std::string(".") + kPrevious + ".tmp");
+  const fs::path fresh = dir_ / (std::string(".") + kPrevious + ".link");
   fs::remove(fresh, error);
   fs::create_hard_link(dir_ / kLatest, fresh, error);
   if (!error) fs::rename(fresh, dir_ / kPrevious, error);
+  fs::remove(fresh, error);  // two names of one file are not renamed
 }
 
 void CheckpointFiles::resumed_from(const fs::path& file, const std::vector<std::string>& retired) {

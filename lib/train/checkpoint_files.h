@@ -49,6 +49,7 @@ class CheckpointFiles {
 
  private:
   bool write_file(const std::string& name, const tensor::Value& content);
+  bool link_file(const std::string& name);
   void write_average(const tensor::Value& content, const std::vector<std::string>& snapshots);
   void keep_previous();
   void report_size();

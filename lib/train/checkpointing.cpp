@@ -46,6 +46,12 @@ Checkpointing::Checkpointing(Run& run, std::string watched, Resumable& summary)
     files_ = std::make_unique<CheckpointFiles>(run_.dir, run_.params);
 }
 
+void Checkpointing::prepare(const TrainState& state) {
+  if (!saves()) return;
+  const Value content = capture(state).to_value();
+  if (files_) writer_.prepare(content);
+}
+
 void Checkpointing::save_epoch(TrainState& state) {
   if (!saves()) return;
   const bool validated = state.valid_epoch == state.epoch - 1;
@@ -71,10 +77,15 @@ void Checkpointing::finish() {
   writer_.wait();
   if (!files_) return;
   files_->remove_snapshots();
-  if (writer_.longest_stall().count() > 0) {
-    core::log::info("checkpoints kept the training waiting for {:.0f} ms at most",
-                    std::chrono::duration<double, std::milli>(writer_.longest_stall()).count());
-  }
+  if (writer_.longest_copy().count() == 0) return;
+  const auto milliseconds = [](std::chrono::nanoseconds time) {
+    return std::chrono::duration<double, std::milli>(time).count();
+  };
+  core::log::info(
+      "checkpoints: the training waited {:.0f} ms at most for a copy, and {:.0f} ms for a disk "
+      "that "
+      "was still busy with the ones before",
+      milliseconds(writer_.longest_copy()), milliseconds(writer_.longest_wait()));
 }
 
 std::filesystem::path Checkpointing::existing(const std::string& name) const {

@@ -30,6 +30,8 @@ class Checkpointing {
   /// @param summary saved along
   Checkpointing(Run& run, std::string watched, Resumable& summary);
 
+  /// After the first step of a run, when all there is to save exists: takes memory for it.
+  void prepare(const TrainState& state);
   /// End of an epoch; `state` already points at the next one. Notes in it which epochs the files
   /// hold.
   void save_epoch(TrainState& state);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/error.h"
 #include "core/signals.h"
@@ -190,6 +191,7 @@ void Trainer::train_epoch() {
     ++state_.global_step;
     clock_.add(Work::kStep, Clock::now() - got);
     step_seconds_ += seconds_since(got);
+    if (stepped && !std::exchange(prepared_, true)) checkpointing_.prepare(state_);
     if (stepped) save_or_stop();
     show_progress(seconds_since(started) / (state_.batch - first));
   }

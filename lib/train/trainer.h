@@ -108,6 +108,7 @@ class Trainer {
   RunClock clock_;
   RunClock::Clock::time_point last_save_ = RunClock::Clock::now();
   double epoch_seconds_ = 0.0, data_seconds_ = 0.0, step_seconds_ = 0.0;  // of this epoch
+  bool prepared_ = false;        // memory for checkpoints is taken
   bool needs_baseline_ = false;  // resumed without a best value of the watched metric
 };
 

@@ -11,19 +11,24 @@ tiny_recipe recipe.yaml "$PWD/data"
 [ ! -e whole/averaging_snapshots ] || fail "snapshots are left"
 [ "$(echo whole/ckpt_epoch_*.pth)" = "whole/ckpt_epoch_2.pth whole/ckpt_epoch_24.pth" ] || fail "kept: $(ls whole)"
 
-# Signals: within an epoch, in validation, between epochs.
+# Signals: within an epoch, in validation, between epochs. A run that was too fast is tried again.
 stops=0
-for ((i = 0; i < 200; ++i)); do
-  "$SGTRAIN" recipe.yaml --run-dir stopped 2>>stopped.log &
-  pid=$!
-  random_sleep 0.2 0.6
-  kill -INT $pid 2>/dev/null || true
-  code=0; wait $pid || code=$?
-  [ $code != 0 ] || break
-  [ $code = 130 ] || { tail -20 stopped.log; fail "exit code $code after SIGINT"; }
-  stops=$((stops + 1))
+for ((try = 0; try < 20 && stops == 0; ++try)); do
+  rm -rf stopped
+  code=1
+  while [ $code != 0 ]; do
+    "$SGTRAIN" recipe.yaml --run-dir stopped 2>now.log &
+    pid=$!
+    while [ -d /proc/$pid ] && ! grep -q 'TRAINING PARAMETERS' now.log; do sleep 0.02; done
+    random_sleep 0 0.4
+    kill -INT $pid 2>/dev/null || true
+    code=0; wait $pid || code=$?
+    cat now.log >>stopped.log
+    [ $code != 0 ] || break
+    [ $code = 130 ] || { cat now.log; fail "exit code $code after SIGINT"; }
+    stops=$((stops + 1))
+  done
 done
-[ $code = 0 ] || fail "never came to an end"
 echo "stopped $stops times: $(grep -o 'stopped by.*batch [0-9]*' stopped.log | sort | uniq -c | wc -l) places"
 [ $stops -ge 1 ] || fail "the run was never interrupted"
 same_end whole stopped
@@ -51,9 +56,10 @@ head -c 5000 "$run/ckpt_latest.pth" >broken/ckpt_latest.pth
 "$SGTRAIN" resume broken epochs=6 2>broken.log || { cat broken.log; fail "resume after a truncated file"; }
 grep -q 'going on from ckpt_previous.pth instead' broken.log || { cat broken.log; fail "the fallback was not announced"; }
 "$SGTRAIN_BUILD_DIR/tests/checkpoint_tool" copy broken/ckpt_latest.pth copy.pth || fail "no good file after the fallback"
-: >broken/ckpt_latest.pth
-: >broken/ckpt_previous.pth
-: >broken/ckpt_best.pth
+for name in ckpt_latest ckpt_previous ckpt_best; do
+  rm broken/$name.pth  # may be a second name of the kept epoch's file
+  : >broken/$name.pth
+done
 "$SGTRAIN" resume broken epochs=7 2>broken.log || { cat broken.log; fail "resume from a kept epoch"; }
 grep -q 'going on from ckpt_epoch_6.pth' broken.log || { cat broken.log; fail "the kept epoch was not used"; }
 
