@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/signals.h"
+#include "dist/internal.h"
 #include "support/ranks.h"
 #include "support/temp_dir.h"
 
@@ -141,6 +142,16 @@ TEST_CASE("rank: act", "[.][rank]") {
       std::this_thread::sleep_for(300ms);  // … and end before this rank does
       _exit(1);
     }
+    if (what == "uncaught" && rank == 1) {
+      dist::name_uncaught_errors(world);
+      leave_pid(rank);
+      // What NCCL's watchdog does at a time-out.
+      std::thread([] { throw std::runtime_error("Watchdog caught collective timeout"); }).join();
+    }
+    if (what == "uncaught") {
+      leave_pid(rank);
+      for (;;) pause();
+    }
     if (what == "grandchild") {
       if (rank == 0) {
         const pid_t child = fork();
@@ -180,6 +191,16 @@ TEST_CASE("the failing rank is named with its exit code and its last lines") {
                                Catch::Contains("exit code 7") &&
                                Catch::Contains("rank 1 says good-bye"));
   CHECK(outcome.took < 5s);
+  check_nothing_left(folder.path());
+}
+
+TEST_CASE("an error that a thread of a backend throws ends the rank with a message, not an abort") {
+  const support::TempDir folder;
+  const Outcome outcome = act("uncaught", folder.path());
+  CHECK(outcome.code == 1);
+  CHECK_THAT(outcome.text, Catch::Contains("exit code 1") &&
+                               Catch::Contains("Watchdog caught collective timeout") &&
+                               Catch::Contains("--dist-timeout"));
   check_nothing_left(folder.path());
 }
 

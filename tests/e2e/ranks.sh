@@ -11,6 +11,7 @@ tools=$SGTRAIN_BUILD_DIR/tests
 "$tools/make_data_tool" classification cls 48 12 3
 "$tools/make_data_tool" detection det 8 128 2
 "$tools/make_data_tool" detection odd 3 128 2 all
+for crowd in 300 5000; do "$tools/make_data_tool" detection crowd$crowd 4 128 2 all crowd=$crowd; done
 
 cat >cls.yaml <<'RECIPE'
 defaults:
@@ -147,6 +148,11 @@ grep -q 'Global batch size  *16 = 2 x 4 x 2' c2.log || fail "the banner does not
 run det.yaml d1 1 4
 run det.yaml d2 2 2
 same_weights d1 d2
+
+# A dense picture: the assigner's memory is bounded.
+for crowd in 300 5000; do
+  run det.yaml dense$crowd 2 2 set=crowd$crowd epochs=1 training_hyperparams.precision=fp32 training_hyperparams.run_validation_freq=1
+done
 
 # Metrics of one checkpoint on 1, 2 and 3 processes; 8 images on 3, then 3 images on 4.
 for set in det odd; do
