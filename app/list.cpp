@@ -102,7 +102,8 @@ void add_list(CLI::App& root, Action& action) {
   std::vector<std::string> names;
   for (const Kind& kind : kinds()) names.emplace_back(kind.name);
   command->add_option("kind", options->kind, "One of: " + core::join(names))->required();
-  command->add_option("--plugin", options->plugins, "Open this plug-in first")->expected(1);
+  command->add_option("--plugin", options->plugins, "Open this plug-in first")
+      ->allow_extra_args(false);
   command->add_flag("-q,--names", options->brief, "Names only");
   command->callback([options, names, &action] {
     action = [options, names] {

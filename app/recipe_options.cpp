@@ -44,14 +44,15 @@ void RecipeOptions::add_recipe(CLI::App& command) {
   command.add_option("-r,--recipe,--config-name,--cn", recipe_,
                      "Recipe: a path, or a shipped name with or without .yaml");
   command.add_option("--config-dir,--cd,--config-path", config_dirs_,
-                     "Own recipe folder, searched first");
+                     "Own recipe folder, searched first")
+      ->allow_extra_args(false);  // one for each flag: what follows may be an override
   command.add_option("words", words_,
                      "RECIPE (when --recipe is not given) and key=value overrides");
 }
 
 void RecipeOptions::add_plugins(CLI::App& command) {
   command.add_option("--plugin", plugins_, "Open this plug-in (as `plugins` of a recipe)")
-      ->expected(1);
+      ->allow_extra_args(false);
   command.add_flag(
       "--no-exec", no_exec_,
       "Refuse plug-ins and ShellCallback, so that a recipe cannot run code of its own");

@@ -56,6 +56,8 @@ drawn=$(find "$TMPDIR/out" -name '*.jpg' | wc -l)
 head -c 1 "$TMPDIR/out.json" | grep -q '\[' || fail "COCO results are no list"
 
 # A name that matches nothing is wrong input.
+"$SGTRAIN" predict --checkpoint "$run" --output "$TMPDIR/one" --classes 0 "$data/images/val" > /dev/null 2> "$TMPDIR/errors" ||
+  fail "pictures after --classes: $(cat "$TMPDIR/errors")"
 code=0
 "$SGTRAIN" predict --checkpoint "$run" "$TMPDIR/nowhere" 2> "$TMPDIR/errors" || code=$?
 [ $code -eq 2 ] || fail "exit code $code for a missing input"

@@ -26,6 +26,11 @@ code=0
 [ "$(grep -c 'data_dir' "$TMPDIR/errors")" -eq 1 ] || fail "data_dir is not one mistake: $(cat "$TMPDIR/errors")"
 grep -q 'unknown key' "$TMPDIR/errors" && fail "missing values are called unknown: $(cat "$TMPDIR/errors")"
 
+# An option that may be given several times takes one value each time: overrides may follow it.
+mkdir "$TMPDIR/own" "$TMPDIR/more"
+"$SGTRAIN" check --recipe quickstart --config-dir "$TMPDIR/own" --config-dir "$TMPDIR/more" lr=0.1 epochs=1 \
+  > "$TMPDIR/out" 2>&1 || fail "overrides after --config-dir: $(cat "$TMPDIR/out")"
+
 # data= takes every format and sets classes everywhere.
 tool=$SGTRAIN_BUILD_DIR/tests/composites_tool
 for format in coco yolo voc; do
