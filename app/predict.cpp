@@ -202,8 +202,9 @@ void add_predict(CLI::App& root, Action& action) {
       ->check(CLI::PositiveNumber);
   command->add_flag("--class-agnostic-nms,--agnostic-nms", o->class_agnostic,
                     "NMS over all classes together");
-  command->add_option("--classes", o->classes,
-                      "Only these classes (names or numbers, comma separated)")
+  command
+      ->add_option("--classes", o->classes,
+                   "Only these classes (names or numbers, comma separated)")
       ->allow_extra_args(false);  // what follows is an image
   command->add_option("--json", o->json,
                       "Where the JSON goes (default: predictions.json in the folder)");

@@ -43,8 +43,9 @@ void RecipeOptions::add_recipe(CLI::App& command) {
   add_plugins(command);
   command.add_option("-r,--recipe,--config-name,--cn", recipe_,
                      "Recipe: a path, or a shipped name with or without .yaml");
-  command.add_option("--config-dir,--cd,--config-path", config_dirs_,
-                     "Own recipe folder, searched first")
+  command
+      .add_option("--config-dir,--cd,--config-path", config_dirs_,
+                  "Own recipe folder, searched first")
       ->allow_extra_args(false);  // one for each flag: what follows may be an override
   command.add_option("words", words_,
                      "RECIPE (when --recipe is not given) and key=value overrides");

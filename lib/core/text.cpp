@@ -1,7 +1,10 @@
 #include "core/text.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <charconv>
+#include <cmath>
 #include <numeric>
 
 namespace sgtrain::core {
@@ -23,6 +26,13 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
+
+std::string number_text(double value) {
+  if (std::isnan(value)) return "nan";  // without its sign
+  std::array<char, 32> buffer{};
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
+  return {buffer.data(), end};
+}
 
 std::string lower(std::string_view text) {
   std::string out(text);

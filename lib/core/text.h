@@ -1,4 +1,4 @@
-// Names as users type them: fuzzy equality and the nearest right name.
+// Names as users type them (fuzzy equality, the nearest right name), and small text tools.
 #pragma once
 
 #include <span>
@@ -22,6 +22,9 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> can
 
 /// "a, b, c"
 std::string join(std::span<const std::string> items, std::string_view separator = ", ");
+
+/// The shortest decimal text that reads back as the same number; nan, inf, -inf.
+std::string number_text(double value);
 
 std::string lower(std::string_view text);
 std::string_view trim(std::string_view text);

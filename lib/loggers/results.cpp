@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -11,19 +10,12 @@
 
 #include "core/atomic_file.h"
 #include "core/error.h"
+#include "core/text.h"
 
 namespace sgtrain::loggers {
 namespace {
 
 constexpr std::uintmax_t kMostBytes = 256 << 20;  // of a file that is read back
-
-std::string number_text(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  char buffer[32];
-  const auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, value);
-  return {buffer, error == std::errc() ? end : buffer};
-}
 
 std::string quoted(const std::string& cell) {
   if (cell.find_first_of(",\"\r\n") == std::string::npos) return cell;
@@ -119,7 +111,7 @@ void ResultsCsv::add_row(std::int64_t epoch, const Scalars& values) {
       row.cells.emplace_back();
       whole = true;
     }
-    row.cells[static_cast<std::size_t>(at - columns_.begin())] = number_text(value);
+    row.cells[static_cast<std::size_t>(at - columns_.begin())] = core::number_text(value);
   }
   rows_.push_back(std::move(row));
   for (Row& r : rows_) r.cells.resize(columns_.size());

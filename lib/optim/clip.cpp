@@ -14,10 +14,9 @@ at::Tensor grad_norm(std::span<const at::Tensor> grads) {
   return at::linalg_vector_norm(at::stack(norms), 2.0);
 }
 
-at::Tensor clip_grad_norm(std::span<const at::Tensor> grads, double max_norm) {
+void clip_grad_norm(std::span<const at::Tensor> grads, const at::Tensor& norm, double max_norm) {
   constexpr double kEps = 1e-6;
   const at::NoGradGuard no_grad;
-  const at::Tensor norm = grad_norm(grads);
   const at::Tensor factor = (max_norm / (norm + kEps)).clamp_max(1.0);
   std::map<std::pair<at::DeviceType, int>, std::vector<at::Tensor>> by_device;
   for (const at::Tensor& grad : grads) {
@@ -26,6 +25,11 @@ at::Tensor clip_grad_norm(std::span<const at::Tensor> grads, double max_norm) {
   for (auto& [device, list] : by_device) {
     at::_foreach_mul_(list, factor.to(list.front().device()));
   }
+}
+
+at::Tensor clip_grad_norm(std::span<const at::Tensor> grads, double max_norm) {
+  at::Tensor norm = grad_norm(grads);
+  clip_grad_norm(grads, norm, max_norm);
   return norm;
 }
 

@@ -17,6 +17,8 @@ at::Tensor grad_norm(std::span<const at::Tensor> grads);
 /// torch.nn.utils.clip_grad_norm_ does: by max_norm / (norm + 1e-6) when that is below 1. Returns
 /// the norm before. With a loss scale, unscale first.
 at::Tensor clip_grad_norm(std::span<const at::Tensor> grads, double max_norm);
+/// The same where the norm is known already.
+void clip_grad_norm(std::span<const at::Tensor> grads, const at::Tensor& norm, double max_norm);
 at::Tensor clip_grad_norm(const Optimizer& optimizer, double max_norm);
 
 }  // namespace sgtrain::optim

@@ -442,4 +442,22 @@ void Interpolator::mark_used(const Path& path) {
   used_.insert(dotted(path));
 }
 
+bool is_variable(const core::Tree& tree, const std::string& key) {
+  if (tree.kind == core::Tree::Kind::kString) {
+    const std::string start = "${" + key;
+    for (auto at = tree.text.find(start); at != std::string::npos;
+         at = tree.text.find(start, at + 1)) {
+      const std::size_t next = at + start.size();
+      if (next < tree.text.size() &&
+          std::string_view("}.[").find(tree.text[next]) != std::string_view::npos) {
+        return true;
+      }
+    }
+  }
+  const auto inside = [&](const core::TreePtr& item) { return is_variable(*item, key); };
+  return std::any_of(tree.list.begin(), tree.list.end(), inside) ||
+         std::any_of(tree.map.begin(), tree.map.end(),
+                     [&](const auto& item) { return inside(item.second); });
+}
+
 }  // namespace sgtrain::recipe

@@ -64,4 +64,8 @@ class Interpolator {
   std::size_t depth_ = 0;
 };
 
+/// True when an interpolation anywhere in the tree names the top-level key: then it is a variable
+/// of the recipe.
+bool is_variable(const core::Tree& tree, const std::string& key);
+
 }  // namespace sgtrain::recipe

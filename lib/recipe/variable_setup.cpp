@@ -89,26 +89,6 @@ bool is_weights_file(const std::string& text) {
   return text.find('/') != std::string::npos;
 }
 
-/// True when an interpolation anywhere names the top-level key: then it is a variable of the
-/// recipe.
-bool is_variable(const Tree& tree, const std::string& key) {
-  if (tree.kind == Tree::Kind::kString) {
-    const std::string start = "${" + key;
-    for (auto at = tree.text.find(start); at != std::string::npos;
-         at = tree.text.find(start, at + 1)) {
-      const std::size_t next = at + start.size();
-      if (next < tree.text.size() &&
-          std::string_view("}.[").find(tree.text[next]) != std::string_view::npos) {
-        return true;
-      }
-    }
-  }
-  const auto inside = [&](const TreePtr& item) { return is_variable(*item, key); };
-  return std::any_of(tree.list.begin(), tree.list.end(), inside) ||
-         std::any_of(tree.map.begin(), tree.map.end(),
-                     [&](const auto& item) { return inside(item.second); });
-}
-
 class ShortKeys {
  public:
   ShortKeys(const TreePtr& root, const std::set<std::string>& overridden,

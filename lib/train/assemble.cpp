@@ -15,8 +15,8 @@
 #include "nn/sync_batch_norm.h"
 #include "optim/param_groups.h"
 #include "tensor/device.h"
+#include "train/metric_name.h"
 #include "train/processing_params.h"
-#include "train/trainer.h"
 
 namespace sgtrain::train {
 namespace {
@@ -25,10 +25,7 @@ void build_loss_and_metrics(const RunPlan& plan, Run& run) {
   run.loss = plan.training.loss();
   for (const auto& make : plan.training.train_metrics) run.train_metrics.push_back(make());
   for (const auto& make : plan.training.valid_metrics) run.valid_metrics.push_back(make());
-  std::vector<std::string> names = run.loss->component_names();
-  for (const auto& metric : run.valid_metrics) {
-    for (const auto& value : metric->describe()) names.push_back(value.name);
-  }
+  const std::vector<std::string> names = logged_names(run);
   resolve_metric_name(plan.training.metric_to_watch, names);
   if (plan.training.schedule) {
     const std::string watched = plan.training.schedule({})->watches();
@@ -199,11 +196,11 @@ void build_optimisation(const RunPlan& plan, Run& run) {
   }
   if (run.precision == at::kHalf)
     run.scaler = std::make_unique<optim::GradScaler>(run.input.device);
-  for (const auto& make : p.callbacks) run.callbacks.push_back(make());
+  for (const auto& [name, make] : p.callbacks) run.callbacks.push_back({name, make()});
   if (plan.extra.close_mosaic > 0) {
-    run.params.callback_names.emplace_back("close_mosaic");
+    const int from = p.max_epochs - plan.extra.close_mosaic;
     run.callbacks.push_back(
-        std::make_unique<CloseMosaic>(*run.train_pipeline, p.max_epochs - plan.extra.close_mosaic));
+        {"close_mosaic", std::make_unique<CloseMosaic>(*run.train_pipeline, from)});
   }
 }
 

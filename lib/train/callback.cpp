@@ -27,10 +27,7 @@ Callback::Registry& Callback::registry() {
 }
 
 std::optional<double> PhaseContext::metric(std::string_view name) const {
-  for (const auto& [own, value] : metrics) {
-    if (own == name) return value;
-  }
-  return std::nullopt;
+  return value_of(metrics, name);
 }
 
 const char* phase_name(Phase phase) {

@@ -31,13 +31,6 @@ Value tensors(const std::vector<at::Tensor>& list) {
   return out;
 }
 
-std::optional<double> value_of(const NamedValues& values, const std::string& name) {
-  for (const auto& [own, value] : values) {
-    if (own == name) return value;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 Checkpointing::Checkpointing(Run& run, std::string watched, Resumable& summary)
@@ -150,8 +143,7 @@ Value Checkpointing::capture_partial(const TrainState& state) {
     }
     out.set("train_metrics", by_metric);
   }
-  if (run_.params.accumulates_over_epochs() &&
-      state.global_step % run_.params.batch_accumulate != 0) {
+  if (run_.params.accumulation().open(state.global_step)) {
     Value gradients = Value::dict();
     for (const auto& ref : run_.model->named_parameters()) {
       if (ref.tensor->grad().defined()) gradients.set(ref.name, ref.tensor->grad());
@@ -163,9 +155,8 @@ Value Checkpointing::capture_partial(const TrainState& state) {
 
 Value Checkpointing::capture_parts() const {
   Value callbacks = Value::list();
-  for (std::size_t i = 0; i < run_.callbacks.size(); ++i) {
-    callbacks.append(Value::list({run_.params.callback_names.at(i), run_.callbacks[i]->save()}));
-  }
+  for (const auto& [name, callback] : run_.callbacks)
+    callbacks.append(Value::list({name, callback->save()}));
   Value out = Value::dict();
   out.set("callbacks", callbacks);
   out.set("summary", summary_.save());
@@ -312,12 +303,12 @@ void Checkpointing::restore_parts(const Value& parts) {
   const Value* saved = parts.find("callbacks");
   if (saved == nullptr) return;
   std::vector<bool> taken(saved->items().size(), false);
-  for (std::size_t i = 0; i < run_.callbacks.size(); ++i) {
+  for (const auto& [name, callback] : run_.callbacks) {
     for (std::size_t k = 0; k < taken.size(); ++k) {
       const auto& entry = saved->items()[k].items();
-      if (taken[k] || entry.at(0).as_string() != run_.params.callback_names.at(i)) continue;
+      if (taken[k] || entry.at(0).as_string() != name) continue;
       taken[k] = true;
-      if (!entry.at(1).is_none()) run_.callbacks[i]->load(entry.at(1));
+      if (!entry.at(1).is_none()) callback->load(entry.at(1));
       break;
     }
   }

@@ -14,6 +14,7 @@
 #include "data/formats/data_yaml.h"
 #include "data/formats/voc_xml.h"
 #include "data/json_arrays.h"
+#include "recipe/interpolation.h"
 
 namespace sgtrain::train {
 namespace fs = std::filesystem;
@@ -240,20 +241,10 @@ void set_class_counts(Tree& tree, std::int64_t classes) {
   for (const TreePtr& item : tree.list) set_class_counts(*item, classes);
 }
 
-/// True when an interpolation anywhere names the top-level key.
-bool mentions(const Tree& tree, const std::string& key) {
-  if (tree.kind == Tree::Kind::kString && tree.text.find("${" + key) != std::string::npos)
-    return true;
-  return std::any_of(tree.list.begin(), tree.list.end(),
-                     [&](const TreePtr& item) { return mentions(*item, key); }) ||
-         std::any_of(tree.map.begin(), tree.map.end(),
-                     [&](const auto& item) { return mentions(*item.second, key); });
-}
-
 /// A variable of the recipe gets the new value, or goes when nothing uses it any more.
 void set_variable(const TreePtr& root, const std::string& key, const TreePtr& value) {
   if (!root->find(key)) return;
-  if (mentions(*root, key)) {
+  if (recipe::is_variable(*root, key)) {
     root->set(key, value);
   } else {
     root->erase(key);

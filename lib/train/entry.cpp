@@ -185,10 +185,6 @@ void print_end(const FitResult& result) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// When things happened in a dry run.
 class StepClock final : public Callback {
  public:
@@ -247,8 +243,7 @@ int dry_run(RunPlan& plan, const EntryOptions& options) {
              valid_batches = run->valid_loader->batches();
   auto own = std::make_unique<StepClock>();
   const StepClock& clock = *own;
-  run->callbacks.push_back(std::move(own));
-  run->params.callback_names.emplace_back("dry run");
+  run->callbacks.push_back({"dry run", std::move(own)});
   Trainer(*run).fit();
   dist::on_main([&] {
     constexpr double kMiB = 1024.0 * 1024.0;

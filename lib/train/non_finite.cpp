@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "core/text.h"
-#include "optim/clip.h"
 
 namespace sgtrain::train {
 
@@ -24,11 +23,6 @@ std::string describe_loss(const Run& run, const StepOutput& output) {
     break;
   }
   return loss + "; first tensor with non-finite values: " + tensor;
-}
-
-bool gradients_are_finite(const Run& run) {
-  const auto gradients = run.optimizer->gradients();
-  return gradients.empty() || std::isfinite(optim::grad_norm(gradients).item<double>());
 }
 
 std::string describe_gradients(const Run& run) {

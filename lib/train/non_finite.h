@@ -12,8 +12,6 @@ namespace sgtrain::train {
 /// "PPYoloELoss/loss_iou is nan; first tensor with non-finite values: output 'boxes'"
 std::string describe_loss(const Run& run, const StepOutput& output);
 
-/// Whether every gradient is finite; one look at each, one wait for a GPU.
-bool gradients_are_finite(const Run& run);
 /// "gradient of 'backbone.stem.conv.weight' is not finite"
 std::string describe_gradients(const Run& run);
 

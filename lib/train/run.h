@@ -41,6 +41,12 @@ struct LrScaling {
   double linear = 1.0;  // what the linear rule multiplies by
 };
 
+/// A callback and the name by which checkpoints find its state again.
+struct NamedCallback {
+  std::string name;
+  std::unique_ptr<Callback> callback;
+};
+
 struct Run {
   std::string experiment_name, architecture;
   core::TreePtr arch_params;
@@ -71,7 +77,7 @@ struct Run {
   std::unique_ptr<optim::LrWarmup> warmup;
   std::unique_ptr<optim::Ema> ema;
   std::unique_ptr<optim::GradScaler> scaler;  // fp16 only
-  std::vector<std::unique_ptr<Callback>> callbacks;
+  std::vector<NamedCallback> callbacks;
   std::unique_ptr<loggers::Logger> logger;
 };
 

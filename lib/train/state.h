@@ -7,12 +7,21 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace sgtrain::train {
 
 using NamedValues = std::vector<std::pair<std::string, double>>;
+
+/// The value of that very name.
+inline std::optional<double> value_of(const NamedValues& values, std::string_view name) {
+  for (const auto& [own, value] : values) {
+    if (own == name) return value;
+  }
+  return std::nullopt;
+}
 
 /// What an epoch does next. Checkpoints inside an epoch stand at its beginning.
 enum class Stage { kTrain, kValidate, kTest };

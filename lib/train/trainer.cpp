@@ -8,14 +8,15 @@
 
 #include "core/error.h"
 #include "core/signals.h"
-#include "core/text.h"
 #include "dist/launcher.h"
 #include "models/build.h"
 #include "optim/clip.h"
-#include "tensor/device.h"
 #include "train/banner.h"
+#include "train/metric_name.h"
 #include "train/non_finite.h"
 #include "train/precise_bn.h"
+#include "train/progress_text.h"
+#include "train/replicas.h"
 
 namespace sgtrain::train {
 namespace {
@@ -32,69 +33,13 @@ bool is_metric_better(double value, double best, bool has_best, bool greater) {
   return greater ? value > best : value < best;
 }
 
-std::vector<std::string> logged_names(const Run& run) {
-  std::vector<std::string> names = run.loss->component_names();
-  for (const auto& metric : run.valid_metrics) {
-    for (const auto& value : metric->describe()) names.push_back(value.name);
-  }
-  return names;
-}
-
-/// What ranks must agree in: parameters, the optimizer's state and the moving average. Batch norms'
-/// statistics are each rank's own unless they are synchronised.
-std::vector<std::pair<std::string, at::Tensor>> learned_state(Run& run) {
-  std::vector<std::pair<std::string, at::Tensor>> out;
-  for (const tensor::TensorRef& ref : run.model->state()) {
-    if (ref.is_parameter || run.params.sync_bn) out.emplace_back(ref.name, *ref.tensor);
-  }
-  for (const auto& [index, slots] : run.optimizer->state_dict().state) {
-    for (const auto& [name, value] : slots) {
-      if (value.is_tensor())
-        out.emplace_back(fmt::format("optimizer {} {}", index, name), value.as_tensor());
-    }
-  }
-  if (!run.ema) return out;
-  for (const auto& [name, value] : run.ema->state_dict()) {
-    const bool statistic = name.find("running_") != std::string::npos;
-    if (!statistic || run.params.sync_bn) out.emplace_back("ema " + name, value);
-  }
-  return out;
-}
-
-std::vector<tensor::TensorRef> reduced_parameters(models::Model& model) {
-  const auto unused = model.unused_parameters();
-  auto refs = model.named_parameters();
-  std::erase_if(refs, [&](const tensor::TensorRef& ref) {
-    return !ref.tensor->requires_grad() ||
-           std::any_of(unused.begin(), unused.end(),
-                       [&](const std::string& prefix) { return ref.name.starts_with(prefix); });
-  });
-  return refs;
-}
-
 }  // namespace
-
-std::string resolve_metric_name(const std::string& wanted, const std::vector<std::string>& names,
-                                const std::string& key) {
-  for (const std::string& name : names) {
-    if (name == wanted) return name;
-  }
-  for (const std::string& name : names) {
-    const std::string component = name.substr(name.rfind('/') + 1);
-    if (core::fuzzy_key(name) == core::fuzzy_key(wanted) ||
-        core::fuzzy_key(component) == core::fuzzy_key(wanted)) {
-      return name;
-    }
-  }
-  throw core::InputError(
-      key + " '" + wanted + "' is none of this run's values" + core::did_you_mean(wanted, names),
-      "training_hyperparams." + key, "choose one of: " + core::join(names));
-}
 
 Trainer::Trainer(Run& run)
     : run_(run),
       watched_(resolve_metric_name(run.params.metric_to_watch, logged_names(run))),
-      checkpointing_(run, watched_, summary_) {
+      checkpointing_(run, watched_, summary_),
+      phases_(run, state_, watched_) {
   for (const std::string& name : run.loss->component_names()) summary_.set_direction(name, false);
   for (const auto* list : {&run.train_metrics, &run.valid_metrics}) {
     for (const auto& metric : *list) {
@@ -150,7 +95,7 @@ void Trainer::start() {
                                                      .show_progress = !run_.params.silent_mode,
                                                      .title = "Validating"});
   dist::on_main([&] { core::log::info("{}", banner(run_, batches_per_epoch())); });
-  notify(&Callback::on_training_start);
+  phases_.notify(&Callback::on_training_start);
   if (needs_baseline_) {
     state_.valid_values = evaluate(*run_.valid_loader);
     --state_.epoch;  // they belong to the epoch before
@@ -173,7 +118,7 @@ void Trainer::train_epoch() {
   TrainStep step(*run_.model, *run_.loss, *run_.comm, *reducer_,
                  {.input = run_.input, .precision = run_.precision, .scaler = run_.scaler.get()});
   progress_ = std::make_unique<core::Progress>(fmt::format("Train epoch {}: ", state_.epoch));
-  notify(&Callback::on_train_loader_start);
+  phases_.notify(&Callback::on_train_loader_start);
   if (state_.batch == 0) schedule_lr({.epoch = state_.epoch, .epoch_start = true});
   run_.train_loader->begin(state_.epoch, state_.batch);
   const int batches = batches_per_epoch();
@@ -201,8 +146,11 @@ void Trainer::train_epoch() {
 }
 
 void Trainer::close_train_epoch() {
-  average_open_gradients();
-  share_buffers();
+  // Gradients that wait for the next epoch's first step are local to each rank. Their mean over
+  // ranks leads to the same step, is the same everywhere and can be saved.
+  const bool open = run_.params.accumulation().open(state_.global_step);
+  if (open && run_.comm->world_size() > 1) average_gradients(run_);
+  share_buffers(run_);
   state_.train_values.clear();
   const auto names = run_.loss->component_names();
   for (std::size_t i = 0; i < state_.loss_sums.size() && i < names.size(); ++i)
@@ -212,97 +160,52 @@ void Trainer::close_train_epoch() {
     for (const auto& value : metric->compute())
       state_.train_values.emplace_back(value.name, value.value);
   }
-  notify(&Callback::on_train_loader_end);
+  phases_.notify(&Callback::on_train_loader_end);
   schedule_lr({.epoch = state_.epoch, .batch = batches_per_epoch() - 1, .epoch_end = true});
   if (run_.params.precise_bn) update_batch_norm(run_, state_.epoch, precise_bn_batches(run_));
   state_.stage = should_validate() ? Stage::kValidate : Stage::kTest;
 }
 
-int Trainer::accumulated(int batch) const {
-  const int k = run_.params.batch_accumulate;
-  if (run_.params.accumulates_over_epochs()) return k;
-  return std::min(k, batches_per_epoch() - batch / k * k);
-}
-
-/// The reference steps whenever the count of all batches so far divides; an epoch's left-over
-/// micro-batches carry over into the next epoch. A mean steps at the end of the epoch too.
-bool Trainer::ends_accumulation() const {
-  const int k = run_.params.batch_accumulate;
-  if (run_.params.accumulates_over_epochs()) return (state_.global_step + 1) % k == 0;
-  return (state_.batch + 1) % k == 0 || state_.batch + 1 == batches_per_epoch();
-}
-
-/// Gradients that wait for the next epoch's first step are local to each rank. Their mean over
-/// ranks leads to the same step, is the same everywhere and can be saved.
-void Trainer::average_open_gradients() {
-  const bool open = run_.params.accumulates_over_epochs() &&
-                    state_.global_step % run_.params.batch_accumulate != 0;
-  if (!open || run_.comm->world_size() == 1) return;
-  const at::NoGradGuard no_grad;
-  for (at::Tensor gradient : run_.optimizer->gradients()) {
-    run_.comm->all_reduce(gradient);
-    gradient.div_(run_.comm->world_size());
-  }
-}
-
-/// Running statistics of batch norms are each rank's own; what counts are rank 0's, as with torch's
-/// DistributedDataParallel.
-void Trainer::share_buffers() {
-  if (run_.comm->world_size() == 1) return;
-  const auto share = [this] {
-    auto buffers = run_.model->state();
-    std::erase_if(buffers, [](const tensor::TensorRef& ref) { return ref.is_parameter; });
-    dist::broadcast_state(*run_.comm, buffers);
-  };
-  share();
-  if (!run_.ema) return;
-  const optim::EmaScope average(run_.ema.get(), *run_.model);
-  share();
-}
-
 /// Returns true after an optimizer step, done or skipped.
 bool Trainer::train_batch(const tensor::Batch& batch, TrainStep& step) {
-  const bool last = ends_accumulation();
-  const double share =
-      run_.params.accumulates_over_epochs() ? 1.0 : 1.0 / accumulated(state_.batch);
+  const Accumulation accumulation = run_.params.accumulation();
+  const bool last = accumulation.ends(state_.batch, state_.global_step, batches_per_epoch());
+  const double share = accumulation.share(state_.batch, batches_per_epoch());
   const StepOutput output =
       step.run(batch, last, share, run_.train_loader->batch_transforms(),
                run_.train_loader->batch_random(state_.epoch, state_.batch), step_hooks(batch));
   if (!output.loss.finite) skip_step(describe_loss(run_, output), batch);
   if (last && output.loss.finite) optimizer_step(batch);
   if (last && !output.loss.finite) run_.optimizer->zero_grad();
-  notify(&Callback::on_train_batch_end, {.batch_index = state_.batch,
-                                         .batch = &batch,
-                                         .targets = &output.targets,
-                                         .output = &output.output,
-                                         .losses = &output.loss.components});
+  phases_.notify(&Callback::on_train_batch_end, event_of(batch, output));
   return last;
 }
 
+Event Trainer::event_of(const tensor::Batch& batch, const StepOutput& output) const {
+  return {.batch_index = state_.batch,
+          .batch = &batch,
+          .targets = &output.targets,
+          .output = &output.output,
+          .losses = &output.loss.components};
+}
+
 StepHooks Trainer::step_hooks(const tensor::Batch& batch) {
-  const auto event = [this, &batch](const StepOutput& output) {
-    return Event{.batch_index = state_.batch,
-                 .batch = &batch,
-                 .targets = &output.targets,
-                 .output = &output.output,
-                 .losses = &output.loss.components};
-  };
   return {.before_forward =
               [this, &batch](at::Tensor& images, tensor::Targets& targets) {
                 const Event now{.batch_index = state_.batch, .batch = &batch, .targets = &targets};
-                before_forward(images, targets, now);
-                notify(&Callback::on_train_batch_start, now);
+                phases_.before_forward(images, targets, now);
+                phases_.notify(&Callback::on_train_batch_start, now);
                 schedule_lr({.epoch = state_.epoch, .batch = state_.batch});
               },
           .loss_end =
-              [this, &batch, event](const StepOutput& output) {
+              [this, &batch](const StepOutput& output) {
                 if (output.loss.finite) take_loss(output, batch);
-                notify(&Callback::on_train_batch_loss_end, event(output));
+                phases_.notify(&Callback::on_train_batch_loss_end, event_of(batch, output));
                 schedule_lr({.epoch = state_.epoch, .batch = state_.batch, .loss_end = true});
               },
           .backward_end =
-              [this, event](const StepOutput& output) {
-                notify(&Callback::on_train_batch_backward_end, event(output));
+              [this, &batch](const StepOutput& output) {
+                phases_.notify(&Callback::on_train_batch_backward_end, event_of(batch, output));
               }};
 }
 
@@ -324,16 +227,20 @@ void Trainer::take_loss(const StepOutput& output, const tensor::Batch& batch) {
 
 void Trainer::optimizer_step(const tensor::Batch& batch) {
   const Event event{.batch_index = state_.batch, .batch = &batch};
-  notify(&Callback::on_train_batch_gradient_step_start, event);
+  phases_.notify(&Callback::on_train_batch_gradient_step_start, event);
   if (run_.scaler) run_.scaler->unscale(*run_.optimizer);
-  if (!run_.scaler && !gradients_are_finite(run_)) {
+  // Without a scaler a gradient that is no number is found by the norm, which clipping needs too.
+  const auto& limit = run_.params.clip_grad_norm;
+  const auto gradients = run_.optimizer->gradients();
+  at::Tensor norm;
+  if (!run_.scaler || limit) norm = optim::grad_norm(gradients);
+  if (!run_.scaler && !std::isfinite(norm.item<double>())) {
     skip_step(describe_gradients(run_), batch);
     run_.optimizer->zero_grad();
     return;
   }
   state_.non_finite_in_a_row = 0;
-  if (run_.params.clip_grad_norm)
-    optim::clip_grad_norm(*run_.optimizer, *run_.params.clip_grad_norm);
+  if (limit) optim::clip_grad_norm(gradients, norm, *limit);
   if (run_.scaler) {
     if (!run_.scaler->step(*run_.optimizer))
       core::log::warning("epoch {} batch {}: gradients overflow at loss scale {}; step skipped",
@@ -350,12 +257,13 @@ void Trainer::optimizer_step(const tensor::Batch& batch) {
   }
   if (run_.check_every > 0 && state_.optimizer_steps % run_.check_every == 0)
     dist::check_in_sync(*run_.comm, learned_state(run_));
-  notify(&Callback::on_train_batch_gradient_step_end, event);
+  phases_.notify(&Callback::on_train_batch_gradient_step_end, event);
   schedule_lr({.epoch = state_.epoch, .batch = state_.batch, .stepped = true});
 }
 
 void Trainer::schedule_lr(optim::Position position) {
-  const NamedValues values = run_.schedule ? metric_values() : NamedValues{};
+  const bool watches = run_.schedule && !run_.schedule->watches().empty();
+  const NamedValues values = watches ? metric_values(state_) : NamedValues{};
   position.values = &values;
   for (optim::LrSchedule* part :
        {static_cast<optim::LrSchedule*>(run_.warmup.get()), run_.schedule.get()}) {
@@ -410,11 +318,12 @@ NamedValues Trainer::evaluate(loader::Loader& loader, const EvaluationHooks& hoo
 }
 
 void Trainer::validate() {
-  notify(&Callback::on_validation_loader_start);
-  state_.valid_values = evaluate(*run_.valid_loader, hooks(&Callback::on_validation_batch_start,
-                                                           &Callback::on_validation_batch_end));
+  phases_.notify(&Callback::on_validation_loader_start);
+  state_.valid_values = evaluate(
+      *run_.valid_loader,
+      phases_.hooks(&Callback::on_validation_batch_start, &Callback::on_validation_batch_end));
   state_.valid_epoch = state_.epoch;
-  notify(&Callback::on_validation_loader_end);
+  phases_.notify(&Callback::on_validation_loader_end);
   schedule_lr({.epoch = state_.epoch, .validation_end = true});
   state_.stage = Stage::kTest;
 }
@@ -423,33 +332,32 @@ void Trainer::test() {
   if (!should_test()) return;
   NamedValues values;
   for (TestSet& set : run_.tests) {
-    notify(&Callback::on_test_loader_start, {.test_set = &set.name});
+    phases_.notify(&Callback::on_test_loader_start, {.test_set = &set.name});
     for (const auto& [name, value] :
-         evaluate(*set.loader,
-                  hooks(&Callback::on_test_batch_start, &Callback::on_test_batch_end, &set.name))) {
+         evaluate(*set.loader, phases_.hooks(&Callback::on_test_batch_start,
+                                             &Callback::on_test_batch_end, &set.name))) {
       values.emplace_back(set.name + "_" + name, value);
     }
   }
   state_.test_values = std::move(values);
   state_.test_epoch = state_.epoch;
   for (const TestSet& set : run_.tests)
-    notify(&Callback::on_test_loader_end, {.test_set = &set.name});
+    phases_.notify(&Callback::on_test_loader_end, {.test_set = &set.name});
   schedule_lr({.epoch = state_.epoch, .test_end = true});
 }
 
 void Trainer::remember_best() {
   if (state_.valid_epoch != state_.epoch) return;
-  for (const auto& [name, value] : state_.valid_values) {
-    if (name != watched_ || !is_metric_better(value, state_.best_metric, state_.has_best,
-                                              run_.params.greater_metric_to_watch_is_better)) {
-      continue;
-    }
-    state_.has_best = true;
-    state_.best_metric = value;
-    state_.best_epoch = state_.epoch;
-    notify(&Callback::on_validation_end_best_epoch);
-    schedule_lr({.epoch = state_.epoch, .best_epoch = true});
+  const auto value = value_of(state_.valid_values, watched_);
+  if (!value || !is_metric_better(*value, state_.best_metric, state_.has_best,
+                                  run_.params.greater_metric_to_watch_is_better)) {
+    return;
   }
+  state_.has_best = true;
+  state_.best_metric = *value;
+  state_.best_epoch = state_.epoch;
+  phases_.notify(&Callback::on_validation_end_best_epoch);
+  schedule_lr({.epoch = state_.epoch, .best_epoch = true});
 }
 
 void Trainer::finish_epoch() {
@@ -474,15 +382,7 @@ void Trainer::log_epoch() {
   if (tested) summary_.update("Test", state_.test_values);
   if (!run_.params.silent_mode) {
     core::log::info("{}", summary_.render(state_.epoch, core::log::color_stderr()));
-    const double batches = std::max(1, state_.batch);
-    core::log::info(
-        "epoch {}: {:.1f} s, {:.1f} images/s; per step {:.1f} ms, {:.1f} ms waiting for data; "
-        "loader: {}",
-        state_.epoch, epoch_seconds_,
-        static_cast<double>(state_.images) * run_.comm->world_size() /
-            std::max(epoch_seconds_, 1e-9),
-        1e3 * (step_seconds_ + data_seconds_) / batches, 1e3 * data_seconds_ / batches,
-        run_.train_loader->stats().text());
+    core::log::info("{}", epoch_text(run_, state_, {epoch_seconds_, step_seconds_, data_seconds_}));
   }
   loggers::Scalars scalars;
   const auto add = [&](const char* prefix, const NamedValues& values) {
@@ -504,7 +404,7 @@ FitResult Trainer::finish() {
   checkpointing_.wait();
   const NamedValues average_values = validate_average();
   checkpointing_.finish();
-  notify(&Callback::on_training_end);
+  phases_.notify(&Callback::on_training_end);
   if (state_.stop_reason) core::log::info("training stopped early: {}", *state_.stop_reason);
   dist::on_main([&] { core::log::info("{}", clock_.text()); });
   run_.logger->close();
@@ -529,7 +429,7 @@ NamedValues Trainer::validate_average() {
                        file.string());
   });
   dist::broadcast_state(*run_.comm, run_.model->state());
-  notify(&Callback::on_average_best_models_validation_start);
+  phases_.notify(&Callback::on_average_best_models_validation_start);
   std::optional<NamedValues> values;
   try {
     const Timed timed(clock_, Work::kValidation);
@@ -547,7 +447,7 @@ NamedValues Trainer::validate_average() {
   run_.logger->add_scalars(scalars, run_.params.max_epochs);
   run_.logger->add_text("Averaged_Model_Performance", text, run_.params.max_epochs);
   dist::on_main([&] { core::log::info("{}", text); });
-  notify(&Callback::on_average_best_models_validation_end);
+  phases_.notify(&Callback::on_average_best_models_validation_end);
   return *values;
 }
 
@@ -591,76 +491,9 @@ void Trainer::stop_for_signal() {
                                 : "saved, go on with: sgtrain resume " + run_.dir.string()));
 }
 
-NamedValues Trainer::metric_values() const {
-  NamedValues values = state_.train_values;
-  values.insert(values.end(), state_.valid_values.begin(), state_.valid_values.end());
-  return values;
-}
-
-PhaseContext Trainer::context(const NamedValues& metrics, const Event& event) {
-  return {.state = state_,
-          .model = *run_.model,
-          .loss = *run_.loss,
-          .metrics = metrics,
-          .run = &run_,
-          .batch_index = event.batch_index,
-          .batch = event.batch,
-          .targets = event.targets,
-          .output = event.output,
-          .losses = event.losses,
-          .test_set = event.test_set,
-          .watched = watched_,
-          .is_main = run_.comm->is_main()};
-}
-
-void Trainer::notify(Moment moment, const Event& event) {
-  if (run_.callbacks.empty()) return;
-  const NamedValues metrics = metric_values();
-  PhaseContext now = context(metrics, event);
-  for (auto& callback : run_.callbacks) {
-    const Requests requests = (callback.get()->*moment)(now);
-    if (requests.stop_training) state_.stop_reason = requests.stop_training;
-  }
-}
-
-void Trainer::before_forward(at::Tensor& images, tensor::Targets& targets, const Event& event) {
-  if (run_.callbacks.empty()) return;
-  const NamedValues metrics = metric_values();
-  PhaseContext now = context(metrics, event);
-  for (auto& callback : run_.callbacks) callback->before_forward(images, targets, now);
-}
-
-EvaluationHooks Trainer::hooks(Moment start, Moment end, const std::string* test_set) {
-  if (run_.callbacks.empty()) return {};
-  const auto tell = [this, test_set](Moment moment) {
-    return [this, moment, test_set](const EvaluatedBatch& seen) {
-      notify(moment, {.batch_index = seen.index,
-                      .batch = &seen.batch,
-                      .targets = seen.targets,
-                      .output = seen.output,
-                      .losses = seen.losses,
-                      .test_set = test_set});
-    };
-  };
-  return {.batch_start = tell(start), .batch_end = tell(end)};
-}
-
 void Trainer::show_progress(double seconds_per_batch) {
   if (run_.params.silent_mode || !run_.comm->is_main() || !progress_->due()) return;
-  const int batches = batches_per_epoch();
-  std::string losses;
-  const auto names = run_.loss->component_names();
-  for (std::size_t i = 0; i < state_.loss_sums.size() && i < names.size(); ++i) {
-    losses += fmt::format(", {}={:.4g}", names[i], state_.loss_sums[i] / state_.loss_weight);
-  }
-  const int left = static_cast<int>(seconds_per_batch * (batches - state_.batch));
-  const double images =
-      static_cast<double>(run_.train_loader->params().batch_size) * run_.comm->world_size();
-  progress_->update(
-      fmt::format("{:3}% {}/{} [{:02}:{:02} left, {:.1f} images/s{}, mem={:.2f} GB]",
-                  100 * state_.batch / batches, state_.batch, batches, left / 60, left % 60,
-                  images / seconds_per_batch, losses,
-                  static_cast<double>(tensor::memory_in_use(run_.input.device)) / 1e9));
+  progress_->update(progress_text(run_, state_, batches_per_epoch(), seconds_per_batch));
 }
 
 }  // namespace sgtrain::train

@@ -10,6 +10,7 @@
 #include "train/checkpointing.h"
 #include "train/epoch_summary.h"
 #include "train/evaluator.h"
+#include "train/phases.h"
 #include "train/run.h"
 #include "train/run_clock.h"
 #include "train/state.h"
@@ -23,16 +24,6 @@ struct FitResult {
   double best_metric = 0.0;
   int best_epoch = -1;  // 0-based
   std::filesystem::path best_checkpoint;
-};
-
-/// What belongs to one moment of a PhaseContext.
-struct Event {
-  int batch_index = 0;
-  const tensor::Batch* batch = nullptr;
-  const tensor::Targets* targets = nullptr;
-  const tensor::ModelOutput* output = nullptr;
-  const std::vector<double>* losses = nullptr;
-  const std::string* test_set = nullptr;
 };
 
 class Trainer {
@@ -62,11 +53,10 @@ class Trainer {
 
   // Parts of an epoch.
   bool train_batch(const tensor::Batch& batch, TrainStep& step);
+  Event event_of(const tensor::Batch& batch, const StepOutput& output) const;
   StepHooks step_hooks(const tensor::Batch& batch);
   void take_loss(const StepOutput& output, const tensor::Batch& batch);
   void optimizer_step(const tensor::Batch& batch);
-  void average_open_gradients();
-  void share_buffers();
   void close_train_epoch();
   bool should_validate() const;
   bool should_test() const;
@@ -82,25 +72,16 @@ class Trainer {
   bool stop_requested();
   [[noreturn]] void stop_for_signal();
 
-  // Schedules and callbacks.
   void schedule_lr(optim::Position position);
-  using Moment = Requests (Callback::*)(PhaseContext&);
-  void notify(Moment moment, const Event& event = {});
-  void before_forward(at::Tensor& images, tensor::Targets& targets, const Event& event);
-  PhaseContext context(const NamedValues& metrics, const Event& event);
-  NamedValues metric_values() const;
-  EvaluationHooks hooks(Moment start, Moment end, const std::string* test_set = nullptr);
 
   int batches_per_epoch() const;
-  /// Micro-batches whose gradients the step of this batch takes together.
-  int accumulated(int batch) const;
-  bool ends_accumulation() const;
 
   Run& run_;
   TrainState state_;
   std::string watched_;
   EpochSummary summary_;
   Checkpointing checkpointing_;
+  Phases phases_;
 
   std::unique_ptr<dist::Reducer> reducer_;
   std::unique_ptr<Evaluator> evaluator_;
@@ -111,10 +92,5 @@ class Trainer {
   bool prepared_ = false;        // memory for checkpoints is taken
   bool needs_baseline_ = false;  // resumed without a best value of the watched metric
 };
-
-/// The logged name that `wanted` means: exact, else the same fuzzy key, else the component of a
-/// loss. @throws core::InputError naming `key` and listing the names, with the nearest one
-std::string resolve_metric_name(const std::string& wanted, const std::vector<std::string>& names,
-                                const std::string& key = "metric_to_watch");
 
 }  // namespace sgtrain::train

@@ -150,8 +150,7 @@ void read_selection(core::Node& node, TrainingParams& p) {
   auto callbacks = node.components("phase_callbacks");
   if (auto before = node.find_component("pre_prediction_callback")) callbacks.push_back(*before);
   for (const auto& callback : callbacks) {
-    p.callbacks.push_back(Callback::registry().parse(callback));
-    p.callback_names.push_back(core::fuzzy_key(callback.name));
+    p.callbacks.emplace_back(core::fuzzy_key(callback.name), Callback::registry().parse(callback));
   }
 }
 

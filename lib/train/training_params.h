@@ -15,6 +15,7 @@
 #include "metrics/metric.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
+#include "train/accumulation.h"
 #include "train/callback.h"
 
 namespace sgtrain::train {
@@ -63,8 +64,7 @@ struct TrainingParams {
   std::vector<metrics::Metric::Registry::MakerType> train_metrics, valid_metrics;
   std::string metric_to_watch = "Accuracy";
   bool greater_metric_to_watch_is_better = true;
-  std::vector<Callback::Registry::MakerType> callbacks;
-  std::vector<std::string> callback_names;  // as many
+  std::vector<std::pair<std::string, Callback::Registry::MakerType>> callbacks;  // with names
 
   // checkpoints
   bool save_model = true;
@@ -80,9 +80,9 @@ struct TrainingParams {
   loggers::Logger::Registry::MakerType logger;
   bool silent_mode = false;
 
-  /// Micro-batches left over at the end of an epoch count towards the next epoch's first step, as
-  /// in the reference. A mean takes its last step over the rest.
-  bool accumulates_over_epochs() const { return accumulate == "sum"; }
+  Accumulation accumulation() const {
+    return {.count = batch_accumulate, .sums = accumulate == "sum"};
+  }
 
   static TrainingParams from(core::Node& node);
 };

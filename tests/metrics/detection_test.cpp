@@ -237,14 +237,15 @@ TEST_CASE("CocoBox scores in pixels of the pictures, with the file's areas", "[m
     return -2.0;
   };
   metrics::SharedDetections shared;
+  metrics::MetricInput input{.output = output,
+                             .targets = targets,
+                             .height = kHeight,
+                             .width = kWidth,
+                             .indices = indices,
+                             .originals = originals,
+                             .shared = &shared};
   metric->reset();
-  metric->update({.output = output,
-                  .targets = targets,
-                  .height = kHeight,
-                  .width = kWidth,
-                  .indices = indices,
-                  .originals = originals,
-                  .shared = &shared});
+  metric->update(input);
   CHECK(shared.size() == 1);
   CHECK(value("COCO_AP@0.50:0.95") == Approx(1.0));
   CHECK(value("COCO_AP_large") == Approx(1.0));
@@ -253,35 +254,22 @@ TEST_CASE("CocoBox scores in pixels of the pictures, with the file's areas", "[m
   shared.begin()->second = {at::zeros({0, 6})};
   const auto other = make_metric("CocoBox");
   other->reset();
-  other->update({.output = output,
-                 .targets = targets,
-                 .height = kHeight,
-                 .width = kWidth,
-                 .indices = indices,
-                 .originals = originals,
-                 .shared = &shared});
+  other->update(input);
   CHECK(other->compute().front().value == 0.0);
   // The area is the file's, and travels when states are merged.
   const auto merged = make_metric("CocoBox");
   merged->reset();
   originals[0].objects[0].area = 900;
   metric->reset();
-  metric->update({.output = output,
-                  .targets = targets,
-                  .height = kHeight,
-                  .width = kWidth,
-                  .indices = indices,
-                  .originals = originals});
+  input.shared = nullptr;
+  metric->update(input);
   merged->merge(metric->state());
   const auto values = merged->compute();
   CHECK(values[3].name == "COCO_AP_small");
   CHECK(values[3].value == Approx(1.0));
   // Without the way back: pixels of the network input.
   metric->reset();
-  metric->update({.output = output,
-                  .targets = targets,
-                  .height = kHeight,
-                  .width = kWidth,
-                  .indices = indices});
+  input.originals = {};
+  metric->update(input);
   CHECK(value("COCO_AP_medium") == Approx(1.0));
 }

@@ -210,8 +210,7 @@ TEST_CASE("accumulate: mean equals one big batch, left-over micro-batches includ
         return {};
       }
     };
-    run->callbacks.push_back(std::make_unique<Frozen>());
-    run->params.callback_names.push_back("frozen");
+    run->callbacks.push_back({"frozen", std::make_unique<Frozen>()});
     train::Trainer trainer(*run);
     trainer.fit();
     return std::pair(weights(*run), trainer.state().optimizer_steps);
