@@ -4,8 +4,8 @@
 # SGTRAIN_PEER_PYTHON names a Python with numpy and the peers; else a virtual environment is made.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
-build=${SGTRAIN_BUILD_DIR:-$root/build}
-cmake --build "$build" --target coco_eval_tool
+source "$root/scripts/bench/build.sh"
+bench_build coco_eval_tool
 python=${SGTRAIN_PEER_PYTHON:-}
 if [ -z "$python" ]; then
   venv=$root/.venv-bench-coco

@@ -3,9 +3,9 @@
 # of loader.py]. SGTRAIN_PEER_PYTHON names a Python with the peers; else a virtual environment is made.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
-build=${SGTRAIN_BUILD_DIR:-$root/build}
+source "$root/scripts/bench/build.sh"
 folder=${1:-$root/../shared/data/bccd}
 [ $# -gt 0 ] && shift
-cmake --build "$build" --target loader_bench_tool
+bench_build loader_bench_tool
 python=$("$root/scripts/bench/reference_python.sh")
 exec "$python" "$root/scripts/bench/loader.py" "$build/tests/loader_bench_tool" "$folder" "$@"

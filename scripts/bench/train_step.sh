@@ -5,9 +5,9 @@
 # part (annotations/{train,val}.json, images/{train,val}).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
-build=${SGTRAIN_BUILD_DIR:-$root/build}
+source "$root/scripts/bench/build.sh"
 coco=${SGTRAIN_BENCH_COCO:-$root/../shared/data/coco_mini}
-cmake --build "$build" --target train_step_tool sgtrain
+bench_build train_step_tool sgtrain
 python=$("$root/scripts/bench/reference_python.sh")
 "$python" "$root/scripts/bench/train_step.py" --tool "$build/tests/train_step_tool" --python "$python" "$@"
 if [ -d "$coco" ]; then
