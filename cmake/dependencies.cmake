@@ -87,7 +87,11 @@ add_library(sgtrain_torch INTERFACE)
 add_library(sgtrain::torch ALIAS sgtrain_torch)
 target_include_directories(sgtrain_torch SYSTEM INTERFACE ${torch_root}/include ${torch_root}/include/torch/csrc/api/include)
 target_compile_definitions(sgtrain_torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO FMT_HEADER_ONLY=1)
-target_link_libraries(sgtrain_torch INTERFACE ${torch_root}/lib/libtorch_cpu.so ${torch_root}/lib/libc10.so Threads::Threads)
+# at::parallel_for is a template of the headers: compiled without OpenMP it is a plain loop. The
+# run-time library is the one that libtorch itself uses.
+target_compile_options(sgtrain_torch INTERFACE -fopenmp)
+target_link_libraries(sgtrain_torch INTERFACE ${torch_root}/lib/libtorch_cpu.so ${torch_root}/lib/libc10.so
+                      ${torch_root}/lib/libgomp.so.1 Threads::Threads)
 # libtorch finds its own dependencies through its RPATH at run time; the linker needs to be told.
 foreach(dir ${torch_root}/lib ${nvidia_libs})
   target_link_options(sgtrain_torch INTERFACE -Wl,-rpath-link,${dir})
