@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/fs.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +13,7 @@
 #include <limits>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "core/error.h"
 
@@ -103,6 +106,26 @@ void AtomicFile::write(const void* data, std::size_t bytes) {
   }
 }
 
+void AtomicFile::write_file(const fs::path& source) {
+  const int from = open(source.c_str(), O_RDONLY | O_CLOEXEC);
+  if (from < 0) {
+    throw Error("cannot read the file: " + reason(errno), source.string());
+  }
+  struct Close {
+    int fd;
+    ~Close() { close(fd); }
+  } const closes{from};
+  if (written_ == 0 && ioctl(fd_, FICLONE, from) == 0) return;
+  std::vector<char> block(std::size_t{1} << 20);
+  for (;;) {
+    const ssize_t got = read(from, block.data(), block.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw Error("cannot read the file: " + reason(errno), source.string());
+    if (got == 0) return;
+    write(block.data(), static_cast<std::size_t>(got));
+  }
+}
+
 void AtomicFile::commit() {
   if (fsync(fd_) != 0) fail(errno, "cannot write to the disk");
   if (rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno, "cannot replace the file");
@@ -120,6 +143,14 @@ void AtomicFile::fail(int error, std::string_view doing) const {
 void write_file_atomically(const fs::path& target, std::string_view content) {
   AtomicFile file(target, content.size());
   file.write(content);
+  file.commit();
+}
+
+void copy_file_atomically(const fs::path& source, const fs::path& target) {
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(source, error);
+  AtomicFile file(target, error ? 0 : size);
+  file.write_file(source);
   file.commit();
 }
 

@@ -23,6 +23,8 @@ class AtomicFile {
 
   void write(const void* data, std::size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
+  /// Appends the content of another file. File systems that can share blocks copy nothing.
+  void write_file(const std::filesystem::path& source);
   std::uint64_t written() const { return written_; }
   /// Syncs, renames, syncs the folder. Nothing may be written afterwards.
   void commit();
@@ -38,6 +40,9 @@ class AtomicFile {
 
 /// The whole content in one call.
 void write_file_atomically(const std::filesystem::path& target, std::string_view content);
+
+/// A file of its own with the same content: changing one in place leaves the other alone.
+void copy_file_atomically(const std::filesystem::path& source, const std::filesystem::path& target);
 
 /// Bytes that an unprivileged user may still write on the file system of `path` (its nearest
 /// existing parent); the greatest value when that cannot be told.

@@ -107,7 +107,10 @@ CheckpointFiles::CheckpointFiles(fs::path dir, const TrainingParams& params)
 void CheckpointFiles::write(const Value& content, const FilePlan& plan) {
   const bool written = write_file(kFresh, content);
   for (const std::string& name : plan.copies) {
-    if (!written || !link_file(name)) write_file(name, content);
+    if (written)
+      copy_fresh(name);
+    else
+      write_file(name, content);
   }
   bool averages = !plan.averaged.empty();
   if (plan.snapshot) {
@@ -131,15 +134,13 @@ void CheckpointFiles::write(const Value& content, const FilePlan& plan) {
   report_size();
 }
 
-/// One more name for the file that is about to become ckpt_latest: files are replaced, never
-/// changed. False where the file system has no links.
-bool CheckpointFiles::link_file(const std::string& name) {
-  std::error_code error;
-  const fs::path fresh = dir_ / ("." + name + ".link");
-  fs::remove(fresh, error);
-  fs::create_hard_link(dir_ / kFresh, fresh, error);
-  if (!error) fs::rename(fresh, dir_ / name, error);
-  return !error;
+/// A file of its own, so that nobody who changes one in place changes what a resume needs.
+void CheckpointFiles::copy_fresh(const std::string& name) {
+  try {
+    core::copy_file_atomically(dir_ / kFresh, dir_ / name);
+  } catch (const std::exception& error) {
+    core::log::warning("{} was not written, training goes on: {}", name, error.what());
+  }
 }
 
 bool CheckpointFiles::write_file(const std::string& name, const Value& content) {
@@ -178,7 +179,8 @@ void CheckpointFiles::write_average(const Value& content,
   }
 }
 
-/// A second name for the file that is about to be replaced. File systems without links go without.
+/// A second name for the file that is about to lose its first one; they are never two names for
+/// long. File systems without links go without.
 void CheckpointFiles::keep_previous() {
   if (!latest_is_good_) return;
   std::error_code error;

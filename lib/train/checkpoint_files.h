@@ -2,7 +2,8 @@
 // any moment, and what is removed again.
 //
 // ckpt_latest.pth comes last: whatever it refers to is complete by then, and what it no longer
-// needs is removed only afterwards. The one before it stays as ckpt_previous.pth.
+// needs is removed only afterwards. The one before it stays as ckpt_previous.pth. No two of these
+// files share their content: each can be damaged without the others.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +50,7 @@ class CheckpointFiles {
 
  private:
   bool write_file(const std::string& name, const tensor::Value& content);
-  bool link_file(const std::string& name);
+  void copy_fresh(const std::string& name);
   void write_average(const tensor::Value& content, const std::vector<std::string>& snapshots);
   void keep_previous();
   void report_size();

@@ -31,6 +31,18 @@ Value tensors(const std::vector<at::Tensor>& list) {
   return out;
 }
 
+using Addresses = CheckpointWriter::Addresses;
+
+void add_tensors(const Value& value, Addresses& out) {
+  if (value.is_tensor()) out.insert(value.as_tensor().const_data_ptr());
+  if (value.is_sequence()) {
+    for (const Value& item : value.items()) add_tensors(item, out);
+  }
+  if (value.is_dict()) {
+    for (const auto& [key, item] : value.pairs()) add_tensors(item, out);
+  }
+}
+
 }  // namespace
 
 Checkpointing::Checkpointing(Run& run, std::string watched, Resumable& summary)
@@ -61,9 +73,23 @@ std::filesystem::path Checkpointing::save_latest(const TrainState& state) {
 void Checkpointing::submit(const TrainState& state, FilePlan plan) {
   const Value content = capture(state).to_value();
   if (!files_) return;
-  writer_.submit(content, [files = files_.get(), plan = std::move(plan)](const Value& copy) {
-    files->write(copy, plan);
-  });
+  writer_.submit(content, still_until_step(content),
+                 [files = files_.get(), plan = std::move(plan)](const Value& copy) {
+                   files->write(copy, plan);
+                 });
+}
+
+/// Memory that only an optimizer step writes: parameters, their average, the optimizer's state. Not
+/// buffers, which a forward pass and an exchange between ranks change, nor gradients.
+Addresses Checkpointing::still_until_step(const Value& content) const {
+  Addresses out;
+  const Value* average = content.find("ema_net");
+  for (const auto& ref : run_.model->named_parameters()) {
+    out.insert(ref.tensor->const_data_ptr());
+    if (average != nullptr) add_tensors((*average)[ref.name], out);
+  }
+  add_tensors(content["optimizer_state_dict"], out);
+  return out;
 }
 
 void Checkpointing::finish() {
@@ -76,8 +102,7 @@ void Checkpointing::finish() {
   };
   core::log::info(
       "checkpoints: the training waited {:.0f} ms at most for a copy, and {:.0f} ms for a disk "
-      "that "
-      "was still busy with the ones before",
+      "that was still busy with the ones before",
       milliseconds(writer_.longest_copy()), milliseconds(writer_.longest_wait()));
 }
 

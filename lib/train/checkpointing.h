@@ -22,8 +22,10 @@ namespace sgtrain::train {
 /// metrics and gradients of an epoch or accumulation that is not complete, and what callbacks and
 /// the epoch summary hold.
 ///
-/// Files are written by a thread from a copy; call wait() before the process ends. The functions
-/// that save are collective: every rank calls them with the same state.
+/// Files are written by a thread from a copy, most of which it makes itself while the next forward
+/// pass runs: call settle() before the weights, their average or the optimizer's state change, and
+/// wait() before the process ends. The functions that save are collective: every rank calls them
+/// with the same state.
 class Checkpointing {
  public:
   /// @param watched resolved name of metric_to_watch
@@ -37,6 +39,8 @@ class Checkpointing {
   void save_epoch(TrainState& state);
   /// ckpt_latest alone, within an epoch. Returns its path; empty when nothing is written.
   std::filesystem::path save_latest(const TrainState& state);
+  /// Before an optimizer step: what it changes has been copied when this returns.
+  void settle() { writer_.settle(); }
   /// Until everything is on the disk.
   void wait() { writer_.wait(); }
   /// The run is over: the snapshots of the average are removed. Waits.
@@ -56,6 +60,7 @@ class Checkpointing {
  private:
   bool saves() const { return run_.params.save_model && !run_.dir.empty(); }
   void submit(const TrainState& state, FilePlan plan);
+  CheckpointWriter::Addresses still_until_step(const tensor::Value& content) const;
   tensor::Checkpoint capture(const TrainState& state);
   tensor::Value capture_partial(const TrainState& state);
   tensor::Value capture_parts() const;

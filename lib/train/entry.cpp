@@ -173,11 +173,11 @@ void print_values(const NamedValues& values) {
 }
 
 void print_end(const FitResult& result) {
+  core::log::result("{}", result.table);
   if (result.best_epoch >= 0) {
     core::log::result("best {} = {:.6f} in epoch {}\n", result.watched, result.best_metric,
                       result.best_epoch);
   }
-  if (!result.test_values.empty()) print_values(result.test_values);
   if (!result.best_checkpoint.empty()) {
     core::log::result("best checkpoint: {}\n", result.best_checkpoint.string());
     core::log::result("predict with it: sgtrain predict --checkpoint {} IMAGES\n",

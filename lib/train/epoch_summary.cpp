@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace sgtrain::train {
 namespace {
@@ -75,6 +76,26 @@ std::string EpochSummary::render(int epoch, bool coloured) const {
     }
   }
   return out + rule + "\n";
+}
+
+std::string EpochSummary::table(const NamedValues& averaged) const {
+  std::string out;
+  const auto cell = [](std::optional<double> value) {
+    return value ? fmt::format("{:>14.6f}", *value) : fmt::format("{:>14}", "");
+  };
+  for (const Branch& branch : branches_) {
+    if (branch.name == "Train" || branch.values.empty()) continue;
+    out += fmt::format("{:<42}{:>14}{:>14}{}\n", branch.name, "last", "best",
+                       averaged.empty() ? "" : fmt::format("{:>14}", "averaged"));
+    for (const auto& [name, value] : branch.values) {
+      const bool now = value.seen < 2 || better(name, value.current, value.best);
+      const auto mean = branch.name == "Validation" ? value_of(averaged, name) : std::nullopt;
+      out +=
+          fmt::format("  {:<40}{}{}{}\n", name, cell(value.current),
+                      cell(now ? value.current : value.best), averaged.empty() ? "" : cell(mean));
+    }
+  }
+  return out;
 }
 
 tensor::Value EpochSummary::save() const {

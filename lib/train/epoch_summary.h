@@ -24,6 +24,10 @@ class EpochSummary final : public Resumable {
   /// @param coloured ANSI colours: better green, worse red
   std::string render(int epoch, bool coloured) const;
 
+  /// What is left of a run: a line for each value but those of training, its last, its best, and
+  /// that of the averaged model where `averaged` has one. Empty when there is none.
+  std::string table(const NamedValues& averaged) const;
+
   tensor::Value save() const override;
   void load(const tensor::Value& state) override;
 

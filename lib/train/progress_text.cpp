@@ -9,30 +9,32 @@
 namespace sgtrain::train {
 
 std::string progress_text(const Run& run, const TrainState& state, int batches,
-                          double seconds_per_batch) {
+                          const EpochSeconds& seconds) {
   std::string losses;
   const auto names = run.loss->component_names();
   for (std::size_t i = 0; i < state.loss_sums.size() && i < names.size(); ++i) {
     losses += fmt::format(", {}={:.4g}", names[i], state.loss_sums[i] / state.loss_weight);
   }
-  const int left = static_cast<int>(seconds_per_batch * (batches - state.batch));
+  const double per_batch = seconds.all / std::max(1, seconds.batches);
+  const int left = static_cast<int>(per_batch * (batches - state.batch));
   const double images =
       static_cast<double>(run.train_loader->params().batch_size) * run.comm->world_size();
-  return fmt::format("{:3}% {}/{} [{:02}:{:02} left, {:.1f} images/s{}, mem={:.2f} GB]",
-                     100 * state.batch / batches, state.batch, batches, left / 60, left % 60,
-                     images / seconds_per_batch, losses,
-                     static_cast<double>(tensor::memory_in_use(run.input.device)) / 1e9);
+  return fmt::format(
+      "{:3}% {}/{} [{:02}:{:02} left, {:.1f} images/s, iter_time={:.3f}, data_time={:.3f}{}, "
+      "mem={:.2f} GB]",
+      100 * state.batch / batches, state.batch, batches, left / 60, left % 60,
+      images / std::max(per_batch, 1e-9), seconds.iteration(), seconds.waiting(), losses,
+      static_cast<double>(tensor::memory_in_use(run.input.device)) / 1e9);
 }
 
 std::string epoch_text(const Run& run, const TrainState& state, const EpochSeconds& seconds) {
-  const double batches = std::max(1, state.batch);
+  const double share = static_cast<double>(seconds.batches) / std::max(1, state.batch);
+  const double images = static_cast<double>(state.images) * run.comm->world_size() * share;
   return fmt::format(
       "epoch {}: {:.1f} s, {:.1f} images/s; per step {:.1f} ms, {:.1f} ms waiting for data; "
       "loader: {}",
-      state.epoch, seconds.all,
-      static_cast<double>(state.images) * run.comm->world_size() / std::max(seconds.all, 1e-9),
-      1e3 * (seconds.steps + seconds.data) / batches, 1e3 * seconds.data / batches,
-      run.train_loader->stats().text());
+      state.epoch, seconds.all, images / std::max(seconds.all, 1e-9), 1e3 * seconds.iteration(),
+      1e3 * seconds.waiting(), run.train_loader->stats().text());
 }
 
 }  // namespace sgtrain::train

@@ -8,14 +8,20 @@
 
 namespace sgtrain::train {
 
-/// " 34% 12/35 [00:41 left, 8.1 images/s, PPYoloELoss/loss=3.21, mem=1.20 GB]"
-std::string progress_text(const Run& run, const TrainState& state, int batches,
-                          double seconds_per_batch);
-
-/// Seconds of an epoch: all, in steps, and waiting for data.
+/// Seconds of the batches of an epoch, since it began or was resumed.
 struct EpochSeconds {
-  double all = 0.0, steps = 0.0, data = 0.0;
+  double all = 0.0, steps = 0.0, data = 0.0;  // data: waiting for the loader
+  int batches = 0;
+
+  double iteration() const { return batches > 0 ? (steps + data) / batches : 0.0; }
+  double waiting() const { return batches > 0 ? data / batches : 0.0; }
 };
+
+/// " 34% 12/35 [00:41 left, 8.1 images/s, iter_time=0.988, data_time=0.002, PPYoloELoss/loss=3.21,
+/// mem=1.20 GB]"; times are means over the batches so far, in seconds.
+std::string progress_text(const Run& run, const TrainState& state, int batches,
+                          const EpochSeconds& seconds);
+
 /// Rates of the epoch that has ended, and which stage of the loader took the time.
 std::string epoch_text(const Run& run, const TrainState& state, const EpochSeconds& seconds);
 

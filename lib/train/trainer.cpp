@@ -107,7 +107,7 @@ void Trainer::start() {
 
 void Trainer::train_epoch() {
   const auto started = Clock::now();
-  data_seconds_ = step_seconds_ = 0.0;
+  seconds_ = {};
   run_.model->train();
   if (state_.batch == 0) {
     state_.loss_sums.clear();
@@ -117,7 +117,7 @@ void Trainer::train_epoch() {
   }
   TrainStep step(*run_.model, *run_.loss, *run_.comm, *reducer_,
                  {.input = run_.input, .precision = run_.precision, .scaler = run_.scaler.get()});
-  progress_ = std::make_unique<core::Progress>(fmt::format("Train epoch {}: ", state_.epoch));
+  progress_ = std::make_unique<core::Progress>(fmt::format("Train epoch {}", state_.epoch));
   phases_.notify(&Callback::on_train_loader_start);
   if (state_.batch == 0) schedule_lr({.epoch = state_.epoch, .epoch_start = true});
   run_.train_loader->begin(state_.epoch, state_.batch);
@@ -128,20 +128,25 @@ void Trainer::train_epoch() {
     auto batch = run_.train_loader->next();
     const auto got = Clock::now();
     clock_.add(Work::kData, got - asked);
-    data_seconds_ += std::chrono::duration<double>(got - asked).count();
+    seconds_.data += std::chrono::duration<double>(got - asked).count();
     if (!batch) break;
-    if (state_.batch == first) core::log::debug("epoch {}: first batch ready", state_.epoch);
+    if (state_.batch == first) {
+      clock_.epoch_begins();
+      core::log::debug("epoch {}: first batch ready", state_.epoch);
+    }
     const bool stepped = train_batch(*batch, step);
     ++state_.batch;
     ++state_.global_step;
     clock_.add(Work::kStep, Clock::now() - got);
-    step_seconds_ += seconds_since(got);
+    seconds_.steps += seconds_since(got);
+    seconds_.all = seconds_since(started);
+    ++seconds_.batches;
     if (stepped && !std::exchange(prepared_, true)) checkpointing_.prepare(state_);
     if (stepped) save_or_stop();
-    show_progress(seconds_since(started) / (state_.batch - first));
+    show_progress();
   }
+  clock_.epoch_ends();
   progress_.reset();
-  epoch_seconds_ = seconds_since(started);
   close_train_epoch();
 }
 
@@ -227,6 +232,7 @@ void Trainer::take_loss(const StepOutput& output, const tensor::Batch& batch) {
 
 void Trainer::optimizer_step(const tensor::Batch& batch) {
   const Event event{.batch_index = state_.batch, .batch = &batch};
+  checkpointing_.settle();
   phases_.notify(&Callback::on_train_batch_gradient_step_start, event);
   if (run_.scaler) run_.scaler->unscale(*run_.optimizer);
   // Without a scaler a gradient that is no number is found by the norm, which clipping needs too.
@@ -380,10 +386,6 @@ void Trainer::log_epoch() {
   summary_.update("Train", state_.train_values);
   if (validated) summary_.update("Validation", state_.valid_values);
   if (tested) summary_.update("Test", state_.test_values);
-  if (!run_.params.silent_mode) {
-    core::log::info("{}", summary_.render(state_.epoch, core::log::color_stderr()));
-    core::log::info("{}", epoch_text(run_, state_, {epoch_seconds_, step_seconds_, data_seconds_}));
-  }
   loggers::Scalars scalars;
   const auto add = [&](const char* prefix, const NamedValues& values) {
     for (const auto& [name, value] : values) scalars.emplace_back(prefix + name, value);
@@ -395,9 +397,23 @@ void Trainer::log_epoch() {
   for (const auto& group : groups) {
     scalars.emplace_back(groups.size() == 1 ? "LR" : "LR/" + group.name, group.lr);
   }
-  scalars.emplace_back("Train Epoch Time", epoch_seconds_);
+  scalars.emplace_back("Train Epoch Time", seconds_.all);
+  scalars.emplace_back("Train Iter Time", seconds_.iteration());
+  scalars.emplace_back("Train Data Time", seconds_.waiting());
+  if (!run_.params.silent_mode) show_epoch(scalars);
   run_.logger->add_scalars(scalars, state_.epoch);
   checkpointing_.write_results(state_, scalars);
+}
+
+/// With --json-logs every value is a field of its own.
+void Trainer::show_epoch(const loggers::Scalars& scalars) {
+  std::vector<std::pair<std::string, std::string>> fields{{"epoch", std::to_string(state_.epoch)}};
+  for (const auto& [name, value] : scalars) fields.emplace_back(name, fmt::format("{}", value));
+  if (core::log::enabled(core::log::Level::kInfo)) {
+    core::log::write_fields(core::log::Level::kInfo,
+                            summary_.render(state_.epoch, core::log::color_stderr()), fields);
+  }
+  core::log::info("{}", epoch_text(run_, state_, seconds_));
 }
 
 FitResult Trainer::finish() {
@@ -411,6 +427,7 @@ FitResult Trainer::finish() {
   return {.valid_values = state_.valid_values,
           .test_values = state_.test_values,
           .average_values = average_values,
+          .table = summary_.table(average_values),
           .watched = watched_,
           .best_metric = state_.best_metric,
           .best_epoch = state_.best_epoch,
@@ -491,9 +508,9 @@ void Trainer::stop_for_signal() {
                                 : "saved, go on with: sgtrain resume " + run_.dir.string()));
 }
 
-void Trainer::show_progress(double seconds_per_batch) {
+void Trainer::show_progress() {
   if (run_.params.silent_mode || !run_.comm->is_main() || !progress_->due()) return;
-  progress_->update(progress_text(run_, state_, batches_per_epoch(), seconds_per_batch));
+  progress_->update(progress_text(run_, state_, batches_per_epoch(), seconds_));
 }
 
 }  // namespace sgtrain::train

@@ -11,6 +11,7 @@
 #include "train/epoch_summary.h"
 #include "train/evaluator.h"
 #include "train/phases.h"
+#include "train/progress_text.h"
 #include "train/run.h"
 #include "train/run_clock.h"
 #include "train/state.h"
@@ -20,6 +21,7 @@ namespace sgtrain::train {
 struct FitResult {
   NamedValues valid_values, test_values;  // of the last epoch that had them
   NamedValues average_values;             // of the averaged model; empty: there is none
+  std::string table;                      // last, best and averaged values, for people
   std::string watched;                    // resolved name of metric_to_watch
   double best_metric = 0.0;
   int best_epoch = -1;  // 0-based
@@ -64,7 +66,8 @@ class Trainer {
   void remember_best();
   NamedValues validate_average();
   void log_epoch();
-  void show_progress(double seconds_per_batch);
+  void show_epoch(const loggers::Scalars& scalars);
+  void show_progress();
 
   // Stopping and saving.
   void skip_step(const std::string& what, const tensor::Batch& batch);
@@ -88,7 +91,7 @@ class Trainer {
   std::unique_ptr<core::Progress> progress_;
   RunClock clock_;
   RunClock::Clock::time_point last_save_ = RunClock::Clock::now();
-  double epoch_seconds_ = 0.0, data_seconds_ = 0.0, step_seconds_ = 0.0;  // of this epoch
+  EpochSeconds seconds_;
   bool prepared_ = false;        // memory for checkpoints is taken
   bool needs_baseline_ = false;  // resumed without a best value of the watched metric
 };

@@ -44,6 +44,22 @@ TEST_CASE("a file appears whole, with the folders above it") {
   CHECK((info.st_mode & 0400) != 0);
 }
 
+TEST_CASE("a copy is a file of its own") {
+  const TempDir dir;
+  const auto a = dir.path() / "a", b = dir.path() / "new" / "b";
+  const std::string text(3'000'001, 'x');
+  write_file_atomically(a, text);
+  copy_file_atomically(a, b);
+  CHECK(content(b) == text);
+  std::ofstream(a, std::ios::trunc) << "changed in place";
+  CHECK(content(b) == text);
+  copy_file_atomically(a, b);
+  CHECK(content(b) == "changed in place");
+  CHECK(files_in(b.parent_path()) == 1);
+  CHECK_THROWS_AS(copy_file_atomically(dir.path() / "absent", b), Error);
+  CHECK(content(b) == "changed in place");
+}
+
 TEST_CASE("without commit the old file stays and nothing is left") {
   const TempDir dir;
   const auto path = dir.path() / "x";

@@ -66,9 +66,9 @@ RECIPE
 # the run folder of a fresh run below a root
 run_of() { readlink -f "$1"/tiny/latest; }
 
-# results.csv without the column of measured time
+# results.csv without the columns of measured times
 numbers() {
-  awk -F, 'NR == 1 {for (i = 1; i <= NF; i++) if ($i ~ /Time/) t = i} {$t = ""; print}' "$1/results.csv"
+  awk -F, 'NR == 1 {for (i = 1; i <= NF; i++) if ($i ~ / Time$/) t[i]} {for (i in t) $i = ""; print}' "$1/results.csv"
 }
 
 # same_end A B: the folders of two runs hold the same checkpoints and results

@@ -94,6 +94,38 @@ TEST_CASE("a broken newest file gives way to the one before, and stays out of it
   CHECK_THROWS_AS(train::newest_readable(folder.path, "ckpt_latest.pth"), core::InputError);
 }
 
+TEST_CASE("files of a run can be changed in place one by one", "[train]") {
+  const Folder folder;
+  train::TrainingParams params;
+  params.average_best_models = false;
+  params.keep_last_n = 2;
+  train::CheckpointFiles files(folder.path, params);
+  train::TrainState state;
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    state.epoch = epoch + 1;
+    state.has_best = true;
+    state.best_epoch = epoch;  // always the newest: every name is written
+    files.write(content(epoch + 1), train::plan_files(params, state, 0.1 * epoch));
+  }
+  const std::vector<std::string> names{"ckpt_latest.pth", "ckpt_best.pth", "ckpt_epoch_3.pth",
+                                       "ckpt_epoch_2.pth", "ckpt_previous.pth"};
+  for (std::size_t damaged = 0; damaged < names.size(); ++damaged) {
+    {
+      std::fstream file(folder.path / names[damaged],
+                        std::ios::in | std::ios::out | std::ios::binary);
+      file << "damaged";
+    }
+    CHECK_THROWS_AS(tensor::Checkpoint::read(folder.path / names[damaged]), core::InputError);
+    for (std::size_t other = damaged + 1; other < names.size(); ++other)
+      CHECK(tensor::Checkpoint::read(folder.path / names[other]).epoch == (other < 3 ? 3 : 2));
+    if (damaged + 1 == names.size()) break;
+    // What a resume falls back to: the previous file first, then the furthest of the others.
+    const fs::path file = train::newest_readable(folder.path, "ckpt_latest.pth");
+    CHECK(file.filename() == "ckpt_previous.pth");
+  }
+  CHECK_THROWS_AS(train::newest_readable(folder.path, "ckpt_latest.pth"), core::InputError);
+}
+
 TEST_CASE("the writer's copy does not see what changes afterwards", "[train]") {
   train::CheckpointWriter writer;
   const at::Tensor weights = at::arange(12.0).reshape({3, 4}).t();
@@ -101,7 +133,11 @@ TEST_CASE("the writer's copy does not see what changes afterwards", "[train]") {
   for (int round = 0; round < 3; ++round) {
     const Value value = Value::dict({{"w", weights}, {"list", Value::list({weights, 1.5})}});
     const at::Tensor expected = weights.clone();
-    writer.submit(value, [&seen](const Value& copy) { seen = copy; });
+    const bool late = round != 1;
+    const train::CheckpointWriter::Addresses still{weights.const_data_ptr()};
+    writer.submit(value, late ? still : train::CheckpointWriter::Addresses{},
+                  [&seen](const Value& copy) { seen = copy; });
+    if (late) writer.settle();
     weights.add_(1.0);
     writer.wait();
     CHECK(at::equal(seen["w"].as_tensor(), expected));
