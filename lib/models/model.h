@@ -23,7 +23,9 @@ class Model : public tensor::Module {
   virtual Task task() const = 0;
 
   /// @param images float [B, C, H, W] (channels_last preferred), normalised as the recipe says.
-  /// Same entries in training and evaluation.
+  /// @returns the same entries in training and evaluation. Classification: "logits" [B, K].
+  /// Detection: what losses and decoders of its family read (models/detection/dfl_heads.h). In
+  /// backbone mode: "features" [B, C, H, W] only.
   virtual tensor::ModelOutput run(const at::Tensor& images) = 0;
 
   virtual int num_classes() const = 0;
