@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "command.h"
@@ -24,13 +25,21 @@
 namespace sgtrain::app {
 namespace {
 
-void print_key(const core::KeyDoc& key) {
-  std::string line = fmt::format("    {:<30} {:<18} ", key.key, key.type);
-  line += key.required ? "required"
-                       : "default " + (key.default_value.empty() ? "''" : key.default_value);
-  if (!key.bounds.empty()) line += ", " + key.bounds;
-  if (!key.help.empty()) line += "; " + key.help;
-  core::log::result("{}\n", line);
+/// A table: name, type, then default, bounds and meaning.
+void print_keys(const std::vector<core::KeyDoc>& keys) {
+  std::size_t name = 0, type = 0;
+  for (const core::KeyDoc& key : keys) {
+    name = std::max(name, key.key.size());
+    type = std::max(type, key.type.size());
+  }
+  for (const core::KeyDoc& key : keys) {
+    std::string line = fmt::format("    {:<{}}  {:<{}}  ", key.key, name, key.type, type);
+    line += key.required ? "required"
+                         : "default " + (key.default_value.empty() ? "''" : key.default_value);
+    if (!key.bounds.empty()) line += ", " + key.bounds;
+    if (!key.help.empty()) line += "; " + key.help;
+    core::log::result("{}\n", line);
+  }
 }
 
 /// File of a registration as it stands in the source tree ("lib/losses/cross_entropy.cpp").
@@ -51,12 +60,14 @@ void print_registry(const Registry& registry, bool brief) {
     core::log::result("{}{}  ({}:{})\n", name,
                       aliases.empty() ? "" : " [also " + core::join(aliases) + "]",
                       source_of(entry->file), entry->line);
-    for (const core::KeyDoc& key : Registry::describe(*entry)) print_key(key);
+    print_keys(Registry::describe(*entry));
   }
 }
 
-void print_training_params() {
-  for (const core::KeyDoc& doc : train::describe_training_params()) print_key(doc);
+void print_training_params(bool brief) {
+  const auto keys = train::describe_training_params();
+  if (!brief) return print_keys(keys);
+  for (const core::KeyDoc& key : keys) core::log::result("{}\n", key.key);
 }
 
 struct Kind {
@@ -79,7 +90,7 @@ const std::vector<Kind>& kinds() {
        [](bool b) { print_registry(postprocess::DetectionPostprocess::registry(), b); }},
       {"callbacks", [](bool b) { print_registry(train::Callback::registry(), b); }},
       {"loggers", [](bool b) { print_registry(loggers::Logger::registry(), b); }},
-      {"training-params", [](bool) { print_training_params(); }},
+      {"training-params", print_training_params},
       {"recipes",
        [](bool) {
          for (const auto& name : recipe::list_recipes()) core::log::result("{}\n", name);

@@ -3,8 +3,8 @@
 namespace sgtrain::losses {
 namespace {
 
-at::Tensor value_of(const LossTerm& term) {
-  return term.sum * term.weight / term.normaliser.to(term.sum.scalar_type()).clamp_min(term.floor);
+at::Tensor value_of(const LossTerm& term, double weight) {
+  return term.sum * weight / term.normaliser.to(term.sum.scalar_type()).clamp_min(term.floor);
 }
 
 }  // namespace
@@ -17,7 +17,8 @@ Loss::Registry& Loss::registry() {
 at::Tensor LossResult::total() const {
   at::Tensor total;
   for (const LossTerm& term : terms) {
-    total = total.defined() ? total + value_of(term) : value_of(term);
+    const at::Tensor value = value_of(term, term.weight);
+    total = total.defined() ? total + value : value;
   }
   return total;
 }
@@ -25,9 +26,10 @@ at::Tensor LossResult::total() const {
 at::Tensor LossResult::components() const {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> values;
-  for (const LossTerm& term : terms) values.push_back(value_of(term).detach());
-  at::Tensor stacked = at::stack(values);
-  return terms.size() == 1 ? stacked : at::cat({stacked, stacked.sum().unsqueeze(0)});
+  for (const LossTerm& term : terms)
+    values.push_back(value_of(term, term.logged_weight.value_or(term.weight)).detach());
+  if (terms.size() > 1) values.push_back(total().detach());
+  return at::stack(values);
 }
 
 }  // namespace sgtrain::losses

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,8 @@ struct LossTerm {
   at::Tensor sum;         // scalar with graph
   at::Tensor normaliser;  // scalar without graph (count of samples, sum of assigned scores, …)
   double weight = 1.0;
-  double floor = 0.0;  // lower bound of the global normaliser
+  double floor = 0.0;                     // lower bound of the global normaliser
+  std::optional<double> logged_weight{};  // of the value that is shown; absent: weight
 };
 
 struct LossResult {
@@ -28,7 +30,8 @@ struct LossResult {
 
   /// Σ weight·sum/max(normaliser, floor): the loss of one process.
   at::Tensor total() const;
-  /// Values of all terms (weighted, normalised), then the total: float [terms + 1], no graph.
+  /// Values of all terms as logged (weighted, normalised), then the total: float [terms + 1], no
+  /// graph.
   at::Tensor components() const;
 };
 
@@ -46,6 +49,8 @@ class Loss {
   /// Names of the logged components: "PPYoloELoss/loss_cls", …, "PPYoloELoss/loss"; a loss of one
   /// term logs its class name alone.
   virtual std::vector<std::string> component_names() const { return {name()}; }
+  /// Whether it compares with a teacher's output (models/kd_module.h).
+  virtual bool needs_teacher() const { return false; }
 };
 
 }  // namespace sgtrain::losses

@@ -39,7 +39,8 @@ struct LoadReport {
 };
 
 /// Copies `state` into `module`, converting types. Prefixes that other trainers put before every
-/// name (module., _orig_mod., net., model.) are removed when the names then fit better.
+/// name (module., _orig_mod., net., model.) are removed when the names then fit better; of a
+/// distillation's checkpoint the student is taken.
 /// @param where the file, for errors
 /// @throws core::InputError listing what does not fit, and when nothing fits
 LoadReport load_state(tensor::Module& module, const tensor::StateDict& state, StrictLoad strict,

@@ -72,6 +72,24 @@ std::string strip_prefixes(StateDict& state, const std::unordered_set<std::strin
   return stripped;
 }
 
+/// Of a distillation's checkpoint the student, for a model that is no such pair.
+std::string take_student(StateDict& state, const std::unordered_set<std::string>& names) {
+  constexpr std::string_view kStudent = "student.", kTeacher = "teacher.";
+  const auto any = [](const auto& list, auto name_of, std::string_view prefix) {
+    return std::any_of(list.begin(), list.end(),
+                       [&](const auto& entry) { return name_of(entry).starts_with(prefix); });
+  };
+  const auto first = [](const auto& entry) -> const std::string& { return entry.first; };
+  if (!any(state, first, kStudent) || !any(state, first, kTeacher) ||
+      any(
+          names, [](const std::string& name) -> const std::string& { return name; }, kStudent)) {
+    return {};
+  }
+  std::erase_if(state, [&](const auto& entry) { return !entry.first.starts_with(kStudent); });
+  for (auto& [name, value] : state) name.erase(0, kStudent.size());
+  return std::string(kStudent);
+}
+
 /// How the file and the model differ, by name.
 struct Differences {
   std::vector<std::string> missing, unexpected, shapes;
@@ -85,6 +103,7 @@ class Loader {
     std::unordered_set<std::string> names;
     for (const TensorRef& ref : refs_) names.insert(ref.name);
     report_.stripped_prefix = strip_prefixes(state_, names);
+    report_.stripped_prefix += take_student(state_, names);
     for (const auto& [name, value] : state_) by_name_.emplace(name, &value);
     compare(names);
   }

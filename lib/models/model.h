@@ -28,6 +28,9 @@ class Model : public tensor::Module {
   /// backbone mode: "features" [B, C, H, W] only.
   virtual tensor::ModelOutput run(const at::Tensor& images) = 0;
 
+  /// The network that learns: the student of a KDModule. It alone is optimised and averaged.
+  virtual Model& trained() { return *this; }
+
   virtual int num_classes() const = 0;
   virtual int input_channels() const = 0;
   /// Height and width must be multiples of this (32 for YOLO-NAS; 1: any size).

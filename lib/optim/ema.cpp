@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "core/error.h"
 
@@ -22,7 +23,8 @@ double ema_decay(const EmaParams& params, std::int64_t step, std::int64_t total_
                          "one of constant, threshold, exp");
 }
 
-Ema::Ema(tensor::Module& model, const EmaParams& params) : params_(params) {
+Ema::Ema(tensor::Module& model, const EmaParams& params, tensor::Module* averaged)
+    : params_(params), averaged_(averaged) {
   ema_decay(params_, 1, 1);  // a wrong type is an error now, not at the first update
   reset(model);
 }
@@ -32,9 +34,14 @@ void Ema::reset(tensor::Module& model) {
   if (swapped_) throw core::Error("the average cannot begin anew while the model holds it");
   names_.clear();
   average_.clear();
+  own_.clear();
+  std::unordered_set<const at::Tensor*> own;
+  for (const auto& entry : averaged_ != nullptr ? averaged_->state() : model.state())
+    own.insert(entry.tensor);
   for (const tensor::TensorRef& entry : model.state()) {
+    own_.push_back(own.contains(entry.tensor));
     names_.push_back(entry.name);
-    average_.push_back(entry.tensor->detach().clone());
+    average_.push_back(own_.back() ? entry.tensor->detach().clone() : *entry.tensor);
   }
 }
 
@@ -48,7 +55,7 @@ void Ema::update(tensor::Module& model, std::int64_t step, std::int64_t total_st
   }
   std::vector<at::Tensor> averages, values;
   for (std::size_t i = 0; i < state.size(); ++i) {
-    if (!average_[i].is_floating_point()) continue;
+    if (!own_[i] || !average_[i].is_floating_point()) continue;
     averages.push_back(average_[i]);
     values.push_back(state[i].tensor->detach());
   }

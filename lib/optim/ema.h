@@ -28,8 +28,9 @@ double ema_decay(const EmaParams& params, std::int64_t step, std::int64_t total_
 /// had when the average began.
 class Ema {
  public:
-  /// Begins with a copy of the model's state.
-  Ema(tensor::Module& model, const EmaParams& params);
+  /// Begins with a copy of the model's state. With `averaged`, a part of the model, all other
+  /// entries (a teacher's) are the model's own tensors and never change here.
+  Ema(tensor::Module& model, const EmaParams& params, tensor::Module* averaged = nullptr);
 
   void update(tensor::Module& model, std::int64_t step, std::int64_t total_steps);
   /// Exchanges the model's tensors with the average's, without copying; a second call undoes it.
@@ -46,8 +47,10 @@ class Ema {
 
  private:
   EmaParams params_;
+  tensor::Module* averaged_;
   std::vector<std::string> names_;
   std::vector<at::Tensor> average_;
+  std::vector<bool> own_;  // whether an entry is averaged, or shared with the model
   bool swapped_ = false;
 };
 

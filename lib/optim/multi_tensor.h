@@ -10,6 +10,7 @@
 
 #include <array>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -86,6 +87,21 @@ class MultiTensor : public MultiTensorBase {
  public:
   explicit MultiTensor(const P& params) : params_(params) {}
 
+  bool set_momentum(double value) override {
+    bool has = false;
+    P own = params_;
+    own.visit([&](const char* name, auto& field) {
+      if (const double* momentum = momentum_in(name, field)) has = *momentum > 0.0;
+    });
+    for (P& group : per_group_) {
+      group.visit([&](const char* name, auto& field) {
+        if (double* momentum = momentum_in(name, field); has && momentum != nullptr)
+          *momentum = value;
+      });
+    }
+    return has;
+  }
+
  protected:
   double weight_decay() const override { return params_.weight_decay; }
   void on_bind() override {
@@ -111,6 +127,14 @@ class MultiTensor : public MultiTensorBase {
   P params_;
 
  private:
+  static double* momentum_in(std::string_view name, double& field) {
+    return name == "momentum" ? &field : nullptr;
+  }
+  static double* momentum_in(std::string_view name, Betas& field) {
+    return name == "betas" ? field.data() : nullptr;
+  }
+  static double* momentum_in(std::string_view, bool&) { return nullptr; }
+
   static tensor::Value to_value(const Betas& betas) {
     return tensor::Value::tuple({betas[0], betas[1]});
   }

@@ -50,6 +50,9 @@ class Optimizer {
   const std::vector<ParamGroup>& groups() const { return groups_; }
 
   virtual void step() = 0;
+  /// Momentum (of Adam's kin the first beta) of all groups from the next step on. False: the
+  /// optimizer runs without.
+  virtual bool set_momentum(double value) = 0;
   /// Zeroes gradients in place (bucket views must keep their storage). Parameters that never had
   /// a gradient stay without.
   void zero_grad();

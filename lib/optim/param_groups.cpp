@@ -80,6 +80,7 @@ std::vector<ParamGroup> param_groups(tensor::Module& model, const GroupParams& p
   for (const auto& parameter : parameters) {
     const std::string name = group_of(parameter.name, rates);
     used.insert(name);
+    if (!parameter.tensor->requires_grad()) continue;  // the model itself keeps it as it is
     if (rates.at(name) == 0.0) {
       parameter.tensor->set_requires_grad(false);
       continue;

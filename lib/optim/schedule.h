@@ -71,6 +71,8 @@ class LrSchedule {
   virtual void step(const Position& position) { static_cast<void>(position); }
   /// New learning rate of a group (its name and initial_lr are read); nullopt: leave it.
   virtual std::optional<double> at(const Position& position, const ParamGroup& group) = 0;
+  /// Momentum of the steps to come, where the schedule has a say in it.
+  virtual std::optional<double> momentum() const { return std::nullopt; }
   /// Logged name of the value that the schedule reads from Position::values; empty: none.
   virtual std::string watches() const { return {}; }
   /// What a resumed run needs, in the layout of torch's schedulers; None: nothing.

@@ -23,6 +23,12 @@ namespace {
 
 void build_loss_and_metrics(const RunPlan& plan, Run& run) {
   run.loss = plan.training.loss();
+  if (run.loss->needs_teacher() && !plan.distillation) {
+    throw core::InputError(run.loss->name() + " needs a teacher, but this run has none",
+                           "training_hyperparams.loss",
+                           "set architecture: kd_module with student_architecture and "
+                           "teacher_architecture");
+  }
   for (const auto& make : plan.training.train_metrics) run.train_metrics.push_back(make());
   for (const auto& make : plan.training.valid_metrics) run.valid_metrics.push_back(make());
   const std::vector<std::string> names = logged_names(run);
@@ -139,8 +145,8 @@ void build_data(const RunPlan& plan, Run& run) {
   }
 }
 
-void load_first_weights(const RunPlan& plan, Run& run) {
-  const WeightsPlan& weights = plan.weights;
+void load_first_weights(const RunPlan& plan, const WeightsPlan& weights,
+                        const std::string& architecture, models::Model& model) {
   models::WeightsRequest request{.checkpoint_path = weights.checkpoint_path,
                                  .pretrained_weights = weights.pretrained_weights,
                                  .strict = models::strict_load_from(weights.strict_load),
@@ -148,13 +154,19 @@ void load_first_weights(const RunPlan& plan, Run& run) {
                                  .checkpoint_num_classes = weights.checkpoint_num_classes,
                                  .base_dir = plan.recipe_dir};
   if (!request.checkpoint_path && !request.pretrained_weights) return;
-  core::log::info("{}", models::load_weights(*run.model, plan.architecture, request));
+  const std::string report = models::load_weights(model, architecture, request);
+  dist::on_main([&] { core::log::info("{}: {}", architecture, report); });
 }
 
 void build_model(const RunPlan& plan, Run& run) {
   tensor::seed(static_cast<std::uint64_t>(plan.training.seed));
   run.model = plan.model();
-  load_first_weights(plan, run);
+  load_first_weights(plan, plan.weights, plan.architecture, *run.model);
+  if (const auto& pair = plan.distillation) {
+    auto teacher = pair->teacher();
+    load_first_weights(plan, pair->teacher_weights, pair->teacher_architecture, *teacher);
+    run.model = models::make_kd_module(std::move(run.model), std::move(teacher), pair->params);
+  }
   if (run.precision == at::kDouble) run.model->to(at::kDouble);
   run.model->to(run.input.device);
   run.model->to_channels_last();
@@ -181,18 +193,31 @@ void build_optimisation(const RunPlan& plan, Run& run) {
   const auto length =
       run_length(p, p.max_train_batches ? std::min(batches, *p.max_train_batches) : batches);
   run.optimizer = p.optimizer();
-  run.optimizer->bind(optim::param_groups(
-      *run.model, {.initial_lr = learning_rates(plan, *run.model),
-                   .no_decay_on_bias_and_norm = p.zero_weight_decay_on_bias_and_bn,
-                   .finetune_prefixes =
-                       p.finetune ? run.model->finetune_prefixes() : std::vector<std::string>{}}));
+  models::Model& trained = run.model->trained();
+  if (p.finetune && trained.finetune_prefixes().empty()) {
+    throw core::InputError(run.architecture + " does not say which layers fine-tuning trains",
+                           "training_hyperparams.finetune",
+                           "give initial_lr as a map: 0 freezes the parameters of a prefix");
+  }
+  run.optimizer->bind(
+      optim::param_groups(trained, {.initial_lr = learning_rates(plan, trained),
+                                    .no_decay_on_bias_and_norm = p.zero_weight_decay_on_bias_and_bn,
+                                    .finetune_prefixes = p.finetune ? trained.finetune_prefixes()
+                                                                    : std::vector<std::string>{}}));
   if (p.schedule) run.schedule = p.schedule(length);
+  const auto momentum = run.schedule ? run.schedule->momentum() : std::nullopt;
+  if (momentum && !run.optimizer->set_momentum(*momentum)) {
+    throw core::InputError("lr_mode cycles the momentum, but the optimizer runs without any",
+                           "training_hyperparams.optimizer_params",
+                           "give it a momentum, or write cycle_momentum: False");
+  }
   if (p.warmup) run.warmup = p.warmup(length);
   if (p.ema) {
     run.ema = std::make_unique<optim::Ema>(*run.model,
                                            optim::EmaParams{.decay = p.ema_params.decay,
                                                             .decay_type = p.ema_params.decay_type,
-                                                            .beta = p.ema_params.beta});
+                                                            .beta = p.ema_params.beta},
+                                           &trained);
   }
   if (run.precision == at::kHalf)
     run.scaler = std::make_unique<optim::GradScaler>(run.input.device);

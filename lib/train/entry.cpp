@@ -293,7 +293,10 @@ int train_recipe(const recipe::LoadOptions& recipe, const EntryOptions& options)
 int evaluate_recipe(const recipe::LoadOptions& recipe, const EvaluateOptions& options) {
   core::signals::install();
   RunPlan plan = plan_run(recipe, {.training = false, .validation = true});
-  if (options.checkpoint) plan.weights = {};
+  if (options.checkpoint) {
+    plan.weights = {};
+    if (plan.distillation) plan.distillation->teacher_weights = {};
+  }
   const Places places = decide_places(plan.launch);
   if (const auto code = launch_workers(places, options.entry)) return *code;
 

@@ -21,13 +21,15 @@ class LossTotals {
  public:
   void add(const losses::LossResult& loss) {
     if (!sums_.defined()) {
-      sums_ = at::zeros({static_cast<std::int64_t>(loss.terms.size()), 2}, at::kDouble);
+      sums_ = at::zeros({static_cast<std::int64_t>(loss.terms.size()), 3}, at::kDouble);
     }
     for (std::size_t i = 0; i < loss.terms.size(); ++i) {
       const auto& term = loss.terms[i];
       const auto row = sums_[static_cast<std::int64_t>(i)];
-      row[0] += term.sum.detach().to(at::kDouble).cpu() * term.weight;
-      row[1] += term.normaliser.detach().to(at::kDouble).cpu();
+      const at::Tensor sum = term.sum.detach().to(at::kDouble).cpu();
+      row[0] += sum * term.weight;
+      row[1] += sum * term.logged_weight.value_or(term.weight);
+      row[2] += term.normaliser.detach().to(at::kDouble).cpu();
       floors_.resize(loss.terms.size());
       floors_[i] = term.floor;
     }
@@ -36,23 +38,23 @@ class LossTotals {
   std::vector<double> components(const losses::Loss& loss, dist::Communicator& comm) {
     const std::size_t names = loss.component_names().size();
     const auto terms = static_cast<std::int64_t>(names > 1 ? names - 1 : 1);
-    if (!sums_.defined()) sums_ = at::zeros({terms, 2}, at::kDouble);  // a rank without images
+    if (!sums_.defined()) sums_ = at::zeros({terms, 3}, at::kDouble);  // a rank without images
     comm.all_reduce(sums_);
     floors_.resize(static_cast<std::size_t>(terms), 0.0);
     std::vector<double> values;
     double total = 0.0;
     for (std::int64_t i = 0; i < terms; ++i) {
       const double normaliser =
-          std::max(sums_[i][1].item<double>(), floors_[static_cast<std::size_t>(i)]);
-      values.push_back(sums_[i][0].item<double>() / normaliser);
-      total += values.back();
+          std::max(sums_[i][2].item<double>(), floors_[static_cast<std::size_t>(i)]);
+      values.push_back(sums_[i][1].item<double>() / normaliser);
+      total += sums_[i][0].item<double>() / normaliser;
     }
     if (terms > 1) values.push_back(total);
     return values;
   }
 
  private:
-  at::Tensor sums_;
+  at::Tensor sums_;  // [terms, 3]: in the total, as logged, normaliser
   std::vector<double> floors_;
 };
 
@@ -113,7 +115,7 @@ class Originals {
   std::optional<data::Preprocessing> preprocessing_;
 };
 
-/// Weighted and normalised terms of one batch, then their total where there are several.
+/// Normalised terms of one batch as logged, then their total where there are several.
 std::vector<double> values_of(const losses::LossResult& loss) {
   const at::Tensor components = loss.components().to(at::kDouble).cpu().contiguous();
   const auto* data = components.data_ptr<double>();

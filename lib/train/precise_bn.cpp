@@ -17,7 +17,7 @@ struct Layer {
 
 std::vector<Layer> layers_of(models::Model& model) {
   std::vector<Layer> out;
-  model.apply([&](const std::string&, tensor::Module& module) {
+  model.trained().apply([&](const std::string&, tensor::Module& module) {
     auto* norm = dynamic_cast<nn::BatchNorm2d*>(&module);
     if (norm == nullptr) return;
     out.push_back({norm, norm->momentum, at::zeros_like(norm->running_mean),

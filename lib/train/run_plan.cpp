@@ -31,14 +31,23 @@ std::vector<std::string> strings_of(core::Node node) {
   return node.is_null() ? std::vector<std::string>{} : node.as<std::vector<std::string>>();
 }
 
-/// Number of classes: arch_params, else dataset_params (num_classes, class_names).
-void complete_num_classes(core::Tree& root) {
-  const auto arch = root.find("arch_params");
+bool is_given(const core::TreePtr& value) {
+  return value && value->kind != core::Tree::Kind::kNull &&
+         value->kind != core::Tree::Kind::kMissing;
+}
+
+/// Number of classes of a section `key`: its own, that of arch_params (student and teacher), else
+/// of dataset_params (num_classes, class_names).
+void complete_num_classes(core::Tree& root, const char* key) {
+  const auto arch = root.find(key);
+  const auto shared = root.find("arch_params");
   const auto data = root.find("dataset_params");
-  if (!arch || !arch->is_map() || !data || !data->is_map()) return;
-  const auto given = arch->find("num_classes");
-  if (given && given->kind != core::Tree::Kind::kNull && given->kind != core::Tree::Kind::kMissing)
+  if (!arch || !arch->is_map() || is_given(arch->find("num_classes"))) return;
+  if (shared && shared->is_map() && is_given(shared->find("num_classes"))) {
+    arch->set("num_classes", shared->find("num_classes")->clone());
     return;
+  }
+  if (!data || !data->is_map()) return;
   if (const auto count = data->find("num_classes");
       count && count->kind == core::Tree::Kind::kInt) {
     arch->set("num_classes", count->clone());
@@ -124,6 +133,68 @@ WeightsPlan read_weights(core::Node params) {
     params.problem("checkpoint_path and pretrained_weights exclude each other");
   }
   return plan;
+}
+
+models::Model::Registry::MakerType plan_network(core::Node& root, const std::string& name,
+                                                const char* arch_key) {
+  if (name.empty()) return {};  // reported already
+  core::Node arch = root.child(arch_key);
+  if (!arch.is_map()) arch = core::Node(core::Tree::make_map(), root.problems(), arch_key);
+  return models::Model::registry().parse({.name = name, .params = arch});
+}
+
+std::optional<models::NormalizationAdapterParams> read_adapter(core::Node& arch, const char* key) {
+  auto adapter = arch.find_component(key);
+  if (!adapter) return std::nullopt;
+  if (core::fuzzy_key(adapter->name) != "normalizationadapter") {
+    arch.problem(key, "only NormalizationAdapter is known");
+    adapter->params.read_all();
+    return std::nullopt;
+  }
+  return models::NormalizationAdapterParams::from(adapter->params);
+}
+
+/// Student and teacher with parameters and weights of their own; `arch_params` are the pair's.
+void plan_distillation(core::Node& root, RunPlan& plan) {
+  DistillationPlan pair;
+  pair.teacher_architecture = root.get<std::string>("teacher_architecture");
+  pair.teacher = plan_network(root, pair.teacher_architecture, "teacher_arch_params");
+  pair.teacher_weights = read_weights(root.child("teacher_checkpoint_params"));
+  if (!pair.teacher_weights.checkpoint_path && !pair.teacher_weights.pretrained_weights) {
+    root.problem("teacher_checkpoint_params",
+                 "the teacher knows nothing: give its checkpoint_path or pretrained_weights");
+  }
+  pair.params.run_teacher_on_eval = root.get_or("run_teacher_on_eval", false);
+  core::Node arch = root.child("arch_params");
+  if (arch.is_map()) {
+    pair.params.teacher_input_adapter = read_adapter(arch, "teacher_input_adapter");
+    pair.params.student_input_adapter = read_adapter(arch, "student_input_adapter");
+    arch.find<int>("num_classes");  // the default of both
+  }
+  core::Node weights = root.child("checkpoint_params");  // the reference reads nothing of it
+  if (weights.is_map()) {
+    for (const char* key : {"checkpoint_path", "external_checkpoint_path", "pretrained_weights"}) {
+      if (weights.find<std::string>(key))
+        weights.problem(key, "belongs to student_checkpoint_params or teacher_checkpoint_params");
+    }
+    weights.read_all();
+  }
+  plan.distillation = std::move(pair);
+}
+
+void plan_model(core::Node& root, RunPlan& plan) {
+  plan.architecture = root.get<std::string>("architecture");
+  const bool pair = core::fuzzy_key(plan.architecture) == "kdmodule";
+  if (pair) {
+    plan_distillation(root, plan);
+    plan.architecture = root.get<std::string>("student_architecture");
+  }
+  const char* arch_key = pair ? "student_arch_params" : "arch_params";
+  core::Node arch = root.child(arch_key);
+  plan.arch_params = arch.is_map() ? arch.tree()->clone() : core::Tree::make_map();
+  plan.num_classes = arch.get_or("num_classes", 0);
+  plan.model = plan_network(root, plan.architecture, arch_key);
+  plan.weights = read_weights(root.child(pair ? "student_checkpoint_params" : "checkpoint_params"));
 }
 
 void plan_tests(core::Node& root, core::Node& params, RunPlan& plan) {
@@ -219,7 +290,8 @@ RunPlan plan_run(const recipe::LoadOptions& options, const Needs& needs) {
   load.problems = problems;
   const recipe::Recipe recipe = recipe::load(load);
   mark_variables(recipe);
-  complete_num_classes(*recipe.tree);
+  for (const char* arch : {"arch_params", "student_arch_params", "teacher_arch_params"})
+    complete_num_classes(*recipe.tree, arch);
   add_plugins(*recipe.tree, options.plugins);
   core::Node root(recipe.tree, problems);
   RunPlan plan;
@@ -235,17 +307,7 @@ RunPlan plan_run(const recipe::LoadOptions& options, const Needs& needs) {
   open_plugins(root, plan.recipe_dir);
   plan.experiment_name = root.get_or("experiment_name", recipe.file.stem().string().c_str());
   plan.ckpt_root_dir = root.get_or("ckpt_root_dir", "checkpoints").value();
-  plan.architecture = root.get<std::string>("architecture");
-  core::Node arch = root.child("arch_params");
-  plan.arch_params = arch.is_map() ? arch.tree()->clone() : core::Tree::make_map();
-  plan.num_classes = arch.get_or("num_classes", 0);
-  if (!plan.architecture.empty()) {
-    plan.model = models::Model::registry().parse(
-        {.name = plan.architecture,
-         .params =
-             arch.is_map() ? arch : core::Node(core::Tree::make_map(), problems, "arch_params")});
-  }
-  plan.weights = read_weights(root.child("checkpoint_params"));
+  plan_model(root, plan);
   plan.launch = LaunchPlan::from(root);
   for (const char* key : kInertKeys) {
     if (root.has(key)) root.child(key).read_all();

@@ -11,7 +11,7 @@
 #include "data/dataset.h"
 #include "data/transform.h"
 #include "loader/loader.h"
-#include "models/model.h"
+#include "models/kd_module.h"
 #include "recipe/recipe.h"
 #include "train/launch_plan.h"
 #include "train/training_params.h"
@@ -33,6 +33,14 @@ struct WeightsPlan {
   bool load_backbone = false;
   std::string strict_load = "no_key_matching";  // off, on, no_key_matching, key_matching
   std::optional<int> checkpoint_num_classes;
+};
+
+/// `architecture: kd_module`: the run's model is the student, and this its teacher.
+struct DistillationPlan {
+  std::string teacher_architecture;
+  models::Model::Registry::MakerType teacher;
+  WeightsPlan teacher_weights;
+  models::KDModuleParams params;
 };
 
 /// Short keys that need the data or the model.
@@ -58,6 +66,7 @@ struct RunPlan {
   core::TreePtr arch_params;  // as read; checkpoints keep it, so that predict can build the model
   int num_classes = 0;
   WeightsPlan weights;
+  std::optional<DistillationPlan> distillation;
   std::vector<std::string> class_names;  // of dataset_params; empty: the data set's own
   std::optional<DataPlan> train, valid;
   std::vector<DataPlan> tests;

@@ -40,7 +40,7 @@ GlobalLoss globalise(const losses::LossResult& loss, std::int64_t images,
     const auto& term = loss.terms[static_cast<std::size_t>(i)];
     const double normaliser = std::max(values[count + i], term.floor);
     const double value = term.weight * values[i] / normaliser;
-    result.components.push_back(value);
+    result.components.push_back(term.logged_weight.value_or(term.weight) * values[i] / normaliser);
     total += value;
     // Reducers average over ranks; the sum over ranks is wanted, hence the factor.
     const at::Tensor share = term.sum * (term.weight * comm.world_size() / normaliser);

@@ -28,7 +28,7 @@ struct InputFormat {
 /// uint8 [B,H,W,C] → floating [B,C,H,W] in channels_last memory on the device, normalised there.
 at::Tensor to_network_input(const at::Tensor& images, const InputFormat& format);
 
-/// Values of a loss over the images of all ranks: weighted and normalised terms, then the total.
+/// Values of a loss over the images of all ranks: normalised terms as logged, then the total.
 struct GlobalLoss {
   std::vector<double> components;
   double images = 0.0;  // of all ranks

@@ -278,6 +278,7 @@ void Trainer::schedule_lr(optim::Position position) {
     for (optim::ParamGroup& group : run_.optimizer->groups()) {
       if (const auto lr = part->at(position, group)) group.lr = *lr;
     }
+    if (const auto momentum = part->momentum()) run_.optimizer->set_momentum(*momentum);
   }
 }
 

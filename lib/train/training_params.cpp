@@ -7,28 +7,45 @@
 namespace sgtrain::train {
 namespace {
 
-/// Keys of the reference that have no effect here: accepted, with one note. True for a key that
-/// `asks` for something that does not exist is an error.
+/// Keys of the reference that have no effect here: accepted, with one note when the value is not
+/// the reference's default. True for a key that `asks` for something that does not exist is an
+/// error.
 struct InertKey {
   const char* key;
+  const char* type;
+  const char* fallback;  // the reference's default
   const char* why;
   bool asks = false;
 };
 constexpr InertKey kInertKeys[] = {
-    {"save_tensorboard_to_s3", "no S3 upload", true},
-    {"tb_files_user_prompt", "event files are never deleted"},
-    {"launch_tensorboard", "start tensorboard yourself on the run folder"},
-    {"tensorboard_port", "start tensorboard yourself on the run folder"},
-    {"log_installed_packages", "there are no Python packages"},
-    {"dataset_statistics", "see the data report at start"},
-    {"kill_ddp_pgroup_on_end", "the process group always ends with the run"},
-    {"torch_compile", "models run fused kernels already"},
-    {"torch_compile_loss", "models run fused kernels already"},
-    {"torch_compile_options", "models run fused kernels already"},
-    {"enable_qat", "quantisation is not part of training", true},
-    {"multiply_head_lr", "use a map under initial_lr"},
-    {"resume_from_remote_sg_logger", "give resume_path", true},
-    {"_convert_", "values are plain already"},
+    {"save_tensorboard_to_s3", "boolean", "false", "no S3 upload", true},
+    {"tb_files_user_prompt", "boolean", "false", "event files are never deleted"},
+    {"launch_tensorboard", "boolean", "false", "start tensorboard yourself on the run folder"},
+    {"tensorboard_port", "integer", "null", "start tensorboard yourself on the run folder"},
+    {"log_installed_packages", "boolean", "true", "there are no Python packages"},
+    {"dataset_statistics", "boolean", "false", "see the data report at start"},
+    {"kill_ddp_pgroup_on_end", "boolean", "true", "the process group always ends with the run"},
+    {"torch_compile", "boolean", "false", "models run fused kernels already"},
+    {"torch_compile_loss", "boolean", "false", "models run fused kernels already"},
+    {"torch_compile_options", "map", "{}", "models run fused kernels already"},
+    {"enable_qat", "boolean", "false", "quantisation is not part of training", true},
+    {"multiply_head_lr", "number", "null", "use a map under initial_lr"},
+    {"resume_from_remote_sg_logger", "boolean", "false", "give resume_path", true},
+    {"_convert_", "text", "null", "values are plain already"},
+};
+
+/// Callbacks of the reference for what does not exist here.
+constexpr std::pair<const char*, const char*> kAbsentCallbacks[] = {
+    {"YoloXTrainingStageSwitchCallback",
+     "it switches on the L1 term of YoloX's loss, and there is no YoloX here; close_mosaic: N ends "
+     "mosaic and mixup for the last N epochs"},
+    {"DEKRVisualizationCallback", "there are no pose networks here"},
+    {"ExtremeBatchPoseEstimationVisualizationCallback", "there are no pose networks here"},
+    {"ExtremeBatchSegVisualizationCallback", "there are no segmentation networks here"},
+    {"SlidingWindowValidationCallback", "there are no segmentation networks here"},
+    {"RoboflowResultCallback", "results.csv and metrics.json of the run folder hold the results"},
+    {"ModelConversionCheckCallback", "models are not converted during training"},
+    {"DeciLabUploadCallback", "the service it uploads to no longer exists"},
 };
 
 void read_inert(core::Node& node) {
@@ -41,13 +58,12 @@ void read_inert(core::Node& node) {
       node.problem(inert.key, std::string("is not available: ") + inert.why);
       continue;
     }
-    const bool given = on || value.kind() != core::Tree::Kind::kBool;
-    const std::string_view key = inert.key;
-    if (given && key != "log_installed_packages" && key != "kill_ddp_pgroup_on_end" &&
-        !value.is_map()) {
-      node.problems()->note(value.where() + ": " + inert.key + " has no effect here (" + inert.why +
-                            ")");
-    }
+    const bool plain = value.kind() == core::Tree::Kind::kBool
+                           ? (on ? "true" : "false") == std::string_view(inert.fallback)
+                           : value.is_map() || std::string_view(inert.type) == "text";
+    if (plain) continue;
+    node.problems()->note(value.where() + ": " + inert.key + " has no effect here (" + inert.why +
+                          ")");
   }
 }
 
@@ -81,7 +97,11 @@ void read_learning_rate(core::Node& node, TrainingParams& p) {
     node.problem("lr_schedule_function", "Python functions cannot run here; choose an lr_mode");
   }
   // Schedules read their keys (cosine_final_lr_ratio, lr_updates, …) from this same map.
-  if (auto mode = node.find_component("lr_mode")) {
+  auto mode = node.find_component("lr_mode");
+  if (mode && core::fuzzy_key(mode->name) == "functionlrscheduler") {
+    node.problem("lr_mode",
+                 "Python functions cannot run here; a schedule of your own is a plug-in");
+  } else if (mode) {
     if (mode->params.size() == 0) mode->params = node;
     p.schedule = optim::LrSchedule::registry().parse(*mode);
   }
@@ -150,6 +170,15 @@ void read_selection(core::Node& node, TrainingParams& p) {
   auto callbacks = node.components("phase_callbacks");
   if (auto before = node.find_component("pre_prediction_callback")) callbacks.push_back(*before);
   for (const auto& callback : callbacks) {
+    const auto absent = std::find_if(
+        std::begin(kAbsentCallbacks), std::end(kAbsentCallbacks), [&](const auto& entry) {
+          return core::fuzzy_key(entry.first) == core::fuzzy_key(callback.name);
+        });
+    if (absent != std::end(kAbsentCallbacks)) {
+      node.problem("phase_callbacks", callback.name + " is not available: " + absent->second);
+      core::Node(callback.params).read_all();
+      continue;
+    }
     p.callbacks.emplace_back(core::fuzzy_key(callback.name), Callback::registry().parse(callback));
   }
 }
@@ -198,9 +227,14 @@ TrainingParams TrainingParams::from(core::Node& node) {
   return p;
 }
 
-std::vector<std::pair<std::string, std::string>> inert_training_params() {
-  std::vector<std::pair<std::string, std::string>> out;
-  for (const InertKey& inert : kInertKeys) out.emplace_back(inert.key, inert.why);
+std::vector<core::KeyDoc> inert_training_params() {
+  std::vector<core::KeyDoc> out;
+  for (const InertKey& inert : kInertKeys)
+    out.push_back({.key = inert.key,
+                   .type = inert.type,
+                   .default_value = inert.fallback,
+                   .bounds = {},
+                   .help = std::string("accepted, without effect: ") + inert.why});
   return out;
 }
 

@@ -89,7 +89,7 @@ struct TrainingParams {
 
 /// Every key of `training_hyperparams` with type, default, bounds and meaning.
 std::vector<core::KeyDoc> describe_training_params();
-/// Keys that are accepted without effect, and why they have none.
-std::vector<std::pair<std::string, std::string>> inert_training_params();
+/// Those of them that are accepted without effect, and why they have none.
+std::vector<core::KeyDoc> inert_training_params();
 
 }  // namespace sgtrain::train

@@ -12,8 +12,8 @@ namespace {
 struct Meaning {
   const char* key;
   const char* text;
-  const char* type = nullptr;  // of keys that the reads do not show
-  const char* fallback = nullptr;
+  const char* type = nullptr;      // where the read does not say it
+  const char* fallback = nullptr;  // of keys that are not read one by one
 };
 
 constexpr Meaning kMeanings[] = {
@@ -24,7 +24,8 @@ constexpr Meaning kMeanings[] = {
     {"run_test_freq", "score the test sets every n epochs"},
     {"seed", "weights, order and augmentations depend on it alone"},
     {"deterministic", "bit-equal runs on a GPU too (slower); on the CPU they always are"},
-    {"initial_lr", "learning rate, or one per parameter-name prefix with 'default'; 0 freezes"},
+    {"initial_lr", "learning rate, or one per parameter-name prefix with 'default'; 0 freezes",
+     "number or map", ""},
     {"lr_mode", "schedule: a name, or {Name: {parameters}} of torch's ten"},
     {"lr_warmup_epochs", "epochs of warm-up"},
     {"lr_warmup_steps", "batches of LinearBatchLRWarmup, at most one epoch"},
@@ -55,7 +56,7 @@ constexpr Meaning kMeanings[] = {
     {"precise_bn", "batch-norm statistics as a mean over batches before each validation"},
     {"precise_bn_batch_size", "images for precise_bn; null: a batch per process, per process"},
     {"ema", "moving average of the weights; it is what is validated and averaged"},
-    {"ema_params", "decay 0.9999, decay_type exp (constant, threshold), beta 15", "map", "{}"},
+    {"ema_params", "decay 0.9999, decay_type exp (or constant, threshold), beta 15", "map", "{}"},
     {"average_best_models", "average_model.pth: mean of the ten best epochs"},
     {"max_non_finite_steps",
      "stop after so many skipped steps (loss or gradient no number) in a row"},
@@ -98,9 +99,9 @@ std::vector<core::KeyDoc> describe_training_params() {
       doc = **read;
     } else {
       doc.key = meaning.key;
-      doc.type = meaning.type != nullptr ? meaning.type : "";
       doc.default_value = meaning.fallback != nullptr ? meaning.fallback : "";
     }
+    if (meaning.type != nullptr) doc.type = meaning.type;
     doc.help = meaning.text;
     out.push_back(std::move(doc));
   }
@@ -109,12 +110,8 @@ std::vector<core::KeyDoc> describe_training_params() {
                                    [&](const core::KeyDoc& doc) { return doc.key == read->key; });
     if (!known) out.push_back(*read);
   }
-  for (const auto& [key, why] : inert_training_params())
-    out.push_back({.key = key,
-                   .type = "any",
-                   .default_value = "null",
-                   .bounds = {},
-                   .help = "accepted, without effect: " + why});
+  const auto inert = inert_training_params();
+  out.insert(out.end(), inert.begin(), inert.end());
   return out;
 }
 

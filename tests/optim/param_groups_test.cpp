@@ -57,6 +57,18 @@ TEST_CASE("rates by prefix: longest wins, zero freezes") {
   }
 }
 
+TEST_CASE("what the model itself does not train is in no group") {
+  const auto model = tiny();
+  for (const auto& parameter : model->named_parameters()) {
+    if (parameter.name.starts_with("linear")) parameter.tensor->set_requires_grad(false);
+  }
+  const auto groups = param_groups(*model, {.initial_lr = {{"default", 0.1}, {"layer1", 0.2}},
+                                            .no_decay_on_bias_and_norm = false,
+                                            .finetune_prefixes = {}});
+  REQUIRE(groups.size() == 2);
+  CHECK(groups[0].params.size() + groups[1].params.size() == 36);
+}
+
 TEST_CASE("fine-tuning trains the head only") {
   const auto model = tiny();
   const auto groups = param_groups(*model, {.initial_lr = {{"default", 0.1}},

@@ -66,40 +66,23 @@ TEST_CASE("learning rates equal the reference trainer's") {
   CHECK(compared == 18 * kEpochs * kBatches);
 }
 
-TEST_CASE("numbers of the reference's own tests") {
-  // Rate used in each epoch, one batch per epoch.
-  const auto used = [](const Json& config, int epochs, double lr) {
-    std::vector<double> out;
-    for (const Row& row : simulate(config, epochs, 1, lr)) out.push_back(row.used);
-    return out;
-  };
-  const Json warm = {{"lr_warmup_epochs", 3}, {"warmup_mode", "linear_epoch_step"}};
-  CHECK(used(warm, 5, 1.0) == std::vector<double>{0.25, 0.5, 0.75, 1.0, 1.0});
-  const Json down = {
-      {"lr_warmup_epochs", 3}, {"warmup_mode", "LinearEpochLRWarmup"}, {"warmup_initial_lr", 4.0}};
-  CHECK(used(down, 5, 1.0) == std::vector<double>{4.0, 3.0, 2.0, 1.0, 1.0});
-
-  const auto check = [](const std::vector<double>& rates, const std::vector<double>& expected) {
-    REQUIRE(rates.size() == expected.size());
-    for (std::size_t i = 0; i < rates.size(); ++i)
-      CHECK(rates[i] == Approx(expected[i]).epsilon(1e-9));
-  };
-  // The rate at the end of each epoch of two batches.
-  const auto after = [](const Json& config, int epochs, double lr) {
-    constexpr int kBatchesThere = 2;
-    std::vector<double> out;
-    const auto rows = simulate(config, epochs, kBatchesThere, lr);
-    for (std::size_t i = 1; i < rows.size(); i += kBatchesThere) out.push_back(rows[i].after);
-    return out;
-  };
-  Json cosine = {{"lr_warmup_epochs", 3},
-                 {"warmup_mode", "linear_epoch_step"},
-                 {"lr_mode", "CosineLRScheduler"},
-                 {"cosine_final_lr_ratio", 0.2}};
-  check(after(cosine, 5, 1.0), {0.25, 0.5, 0.75, 0.9236067977499791, 0.4763932022500211});
-  cosine["lr_cooldown_epochs"] = 2;
-  check(after(cosine, 7, 1.0), {0.25, 0.5, 0.75, 0.9236067977499791, 0.4763932022500211,
-                                0.4763932022500211, 0.4763932022500211});
+TEST_CASE("a hundred batches of warm-up, then cosine, as in the reference's own test") {
+  constexpr int kEpochsThere = 5, kBatchesThere = 256, kSteps = 100;
+  constexpr double kStart = 0.05, kRatio = 0.2;
+  const auto rows = simulate({{"lr_mode", "CosineLRScheduler"},
+                              {"cosine_final_lr_ratio", kRatio},
+                              {"warmup_initial_lr", kStart},
+                              {"warmup_mode", "LinearBatchLRWarmup"},
+                              {"lr_warmup_steps", kSteps}},
+                             kEpochsThere, kBatchesThere, 1.0);
+  const double total = kEpochsThere * kBatchesThere - kSteps;
+  for (int i = 0; i < static_cast<int>(rows.size()); ++i) {
+    INFO("step " << i);
+    const double cosine = 0.5 * (1.0 + std::cos(M_PI * (i - kSteps) / (total + 1.0)));
+    const double expected =
+        i < kSteps ? kStart + i * (1.0 - kStart) / (kSteps - 1) : cosine * (1.0 - kRatio) + kRatio;
+    CHECK(rows[static_cast<std::size_t>(i)].after == Approx(expected).epsilon(1e-4));
+  }
 }
 
 TEST_CASE("warm-ups start each group at its own rate") {
@@ -150,11 +133,17 @@ TEST_CASE("the ten schedulers of torch give Python's numbers, also when saved an
     const Json mode = {{entry["scheduler"], params}};
     TorchCase whole(mode, lr);
     const std::vector<double> rates = entry["rates"];
-    const std::vector<double> values = entry["values"];
+    const std::vector<double> values = entry["values"], momenta = entry["momenta"];
+    constexpr double kOwnMomentum = 0.7;  // of the golden's optimizer
+    const auto momentum = [&] {
+      return whole.schedules->schedule().momentum().value_or(kOwnMomentum);
+    };
+    CHECK(momentum() == Approx(momenta[0]).epsilon(1e-9));
     CHECK(whole.start() == Approx(rates[0]).epsilon(1e-9).margin(1e-15));
     for (std::size_t i = 0; i < values.size(); ++i) {
       INFO("step " << i + 1);
       CHECK(whole.step(values[i]) == Approx(rates[i + 1]).epsilon(1e-9).margin(1e-15));
+      CHECK(momentum() == Approx(momenta[i + 1]).epsilon(1e-9));
       TorchCase resumed(mode, lr);
       resumed.schedules->schedule().load(whole.schedules->schedule().save());
       resumed.groups = whole.groups;

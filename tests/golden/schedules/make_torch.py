@@ -27,6 +27,8 @@ CASES = [
     ("CyclicLR", dict(base_lr=0.1, max_lr=0.5, step_size_up=4, cycle_momentum=False)),
     ("CyclicLR", dict(base_lr=0.1, max_lr=0.4, step_size_up=3, step_size_down=5, mode="triangular2", cycle_momentum=False)),
     ("CyclicLR", dict(base_lr=0.1, max_lr=0.4, step_size_up=3, mode="exp_range", gamma=0.95, cycle_momentum=False)),
+    ("CyclicLR", dict(base_lr=0.1, max_lr=0.4, step_size_up=3, step_size_down=5)),
+    ("CyclicLR", dict(base_lr=0.1, max_lr=0.4, step_size_up=4, mode="triangular2", base_momentum=0.5, max_momentum=0.95)),
     ("LambdaLR", dict(lr_lambda=FACTORS)),
     ("ReduceLROnPlateau", dict(patience=2)),
     ("ReduceLROnPlateau", dict(mode="max", patience=1, factor=0.5, cooldown=2)),
@@ -39,16 +41,18 @@ def rates(name, params):
     params = dict(params)
     if name == "LambdaLR":
         params["lr_lambda"] = lambda k: FACTORS[min(k, len(FACTORS) - 1)]
-    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=LR)
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=LR, momentum=0.7)
     scheduler = getattr(lr_scheduler, name)(optimizer, **params)
-    out = [optimizer.param_groups[0]["lr"]]
+    group = optimizer.param_groups[0]
+    out, momenta = [group["lr"]], [group["momentum"]]
     for value in VALUES:
         optimizer.step()
         scheduler.step(value) if name == "ReduceLROnPlateau" else scheduler.step()
-        out.append(float(optimizer.param_groups[0]["lr"]))
-    return out
+        out.append(float(group["lr"]))
+        momenta.append(group["momentum"])
+    return dict(rates=out, momenta=momenta)
 
 
-cases = [dict(scheduler=n, params=p, values=VALUES, rates=rates(n, p)) for n, p in CASES]
+cases = [dict(scheduler=n, params=p, values=VALUES, **rates(n, p)) for n, p in CASES]
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch.json"), "w") as file:
     json.dump(dict(torch=torch.__version__.split("+")[0], lr=LR, cases=cases), file)
