@@ -177,48 +177,62 @@ struct CategoryTable {
   std::vector<std::int64_t> positives;          // [A]
 };
 
+/// Appends what an image has of a category.
+void append(const coco::ImageOutcomes& image, std::int32_t category, std::size_t areas,
+            CategoryTable& table) {
+  const auto place = std::lower_bound(image.categories.begin(), image.categories.end(), category);
+  if (place != image.categories.end() && *place == category) {
+    const auto row = static_cast<std::size_t>(place - image.categories.begin()) * areas;
+    for (std::size_t a = 0; a < areas; ++a) table.positives[a] += image.positives[row + a];
+  }
+  const auto [first, last] = std::equal_range(
+      image.detections.begin(), image.detections.end(), coco::Outcome{0, category, 0},
+      [](const coco::Outcome& l, const coco::Outcome& r) { return l.category < r.category; });
+  for (auto it = first; it != last; ++it) {
+    table.scores.push_back(it->score);
+    table.ranks.push_back(it->rank);
+  }
+  const auto begin = (first - image.detections.begin()) * static_cast<std::ptrdiff_t>(areas),
+             end = (last - image.detections.begin()) * static_cast<std::ptrdiff_t>(areas);
+  table.matched.insert(table.matched.end(), image.matched.begin() + begin,
+                       image.matched.begin() + end);
+  table.ignored.insert(table.ignored.end(), image.ignored.begin() + begin,
+                       image.ignored.begin() + end);
+}
+
 std::vector<CategoryTable> collect(const std::vector<coco::ImageOutcomes>& images,
                                    std::size_t categories, std::size_t areas, int threads) {
   struct Place {
     double score;
-    std::uint32_t image, index;
+    std::size_t index;
   };
-  std::vector<std::vector<Place>> places(categories);
   std::vector<CategoryTable> tables(categories);
-  for (CategoryTable& table : tables) table.positives.assign(areas, 0);
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    const coco::ImageOutcomes& image = images[i];
-    for (std::size_t d = 0; d < image.detections.size(); ++d) {
-      places[static_cast<std::size_t>(image.detections[d].category)].push_back(
-          {image.detections[d].score, static_cast<std::uint32_t>(i),
-           static_cast<std::uint32_t>(d)});
-    }
-    for (std::size_t c = 0; c < image.categories.size(); ++c) {
-      CategoryTable& table = tables[static_cast<std::size_t>(image.categories[c])];
-      for (std::size_t a = 0; a < areas; ++a) table.positives[a] += image.positives[c * areas + a];
-    }
-  }
   parallel_for(categories, threads, 1, [&](int, std::size_t c) {
-    std::vector<Place>& order = places[c];
-    std::stable_sort(order.begin(), order.end(),
-                     [](const Place& a, const Place& b) { return a.score > b.score; });
+    CategoryTable found;  // image by image
+    found.positives.assign(areas, 0);
+    for (const coco::ImageOutcomes& image : images)
+      append(image, static_cast<std::int32_t>(c), areas, found);
+    const std::size_t count = found.scores.size();
+    std::vector<Place> order(count);
+    for (std::size_t i = 0; i < count; ++i) order[i] = {found.scores[i], i};
+    std::sort(order.begin(), order.end(), [](const Place& l, const Place& r) {
+      return l.score != r.score ? l.score > r.score : l.index < r.index;
+    });
     CategoryTable& table = tables[c];
-    table.scores.reserve(order.size());
-    table.ranks.reserve(order.size());
-    table.matched.reserve(order.size() * areas);
-    table.ignored.reserve(order.size() * areas);
-    for (const Place& place : order) {
-      const coco::ImageOutcomes& image = images[place.image];
-      table.scores.push_back(place.score);
-      table.ranks.push_back(image.detections[place.index].rank);
-      const auto first = static_cast<std::ptrdiff_t>(place.index * areas);
-      const auto last = first + static_cast<std::ptrdiff_t>(areas);
-      table.matched.insert(table.matched.end(), image.matched.begin() + first,
-                           image.matched.begin() + last);
-      table.ignored.insert(table.ignored.end(), image.ignored.begin() + first,
-                           image.ignored.begin() + last);
+    table.positives = std::move(found.positives);
+    table.scores.resize(count);
+    table.ranks.resize(count);
+    table.matched.resize(count * areas);
+    table.ignored.resize(count * areas);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t from = order[i].index;
+      table.scores[i] = order[i].score;
+      table.ranks[i] = found.ranks[from];
+      for (std::size_t a = 0; a < areas; ++a) {
+        table.matched[i * areas + a] = found.matched[from * areas + a];
+        table.ignored[i * areas + a] = found.ignored[from * areas + a];
+      }
     }
-    std::vector<Place>().swap(order);
   });
   return tables;
 }
@@ -228,46 +242,57 @@ struct CurvePoint {
   double precision, score;
 };
 
-/// Precision at each recall threshold, and the highest recall, for one category, area and limit.
+/// Precision at each recall threshold, and the highest recall, for one category and area range.
 class Accumulator {
  public:
   Accumulator(CocoResult& result, const std::vector<CategoryTable>& tables)
       : result_(result), tables_(tables) {}
 
-  void operator()(std::size_t k, std::size_t a, std::size_t m) const {
+  void operator()(std::size_t k, std::size_t a) const {
     const CategoryTable& table = tables_[k];
-    const std::int64_t positives = table.positives[a];
-    if (positives == 0) return;
+    if (table.positives[a] == 0) return;
     const CocoParams& params = result_.params;
     const std::size_t thresholds = params.iou_thresholds.size(), areas = params.area_ranges.size();
-    std::vector<std::vector<CurvePoint>> curves(thresholds);
-    std::array<double, coco::kMaxThresholds> right{}, wrong{};
-    double always_wrong = 0;  // at every threshold: most detections, so counted once for all
+    std::vector<Count> counts(params.max_detections.size(), Count(thresholds));
     for (std::size_t i = 0; i < table.scores.size(); ++i) {
-      if (table.ranks[i] >= params.max_detections[m]) continue;
       const unsigned matched = table.matched[i * areas + a], ignored = table.ignored[i * areas + a];
+      // A limit counts what the limits below it count.
+      for (std::size_t m = counts.size(); m-- > 0 && table.ranks[i] < params.max_detections[m];)
+        counts[m].add(matched, ignored, table.scores[i]);
+    }
+    for (std::size_t m = 0; m < counts.size(); ++m) {
+      for (std::size_t t = 0; t < thresholds; ++t) {
+        store(counts[m].curves[t], static_cast<double>(table.positives[a]), t, k, a, m);
+      }
+    }
+  }
+
+ private:
+  /// Detections seen so far under one limit, by falling score.
+  struct Count {
+    explicit Count(std::size_t thresholds) : curves(thresholds) {}
+    void add(unsigned matched, unsigned ignored, double score) {
       const unsigned either = matched | ignored;
       if (either == 0) {
         always_wrong += 1;
-        continue;
+        return;
       }
-      for (std::size_t t = 0; t < thresholds; ++t)
+      for (std::size_t t = 0; t < curves.size(); ++t)
         wrong[t] += static_cast<double>((~either >> t) & 1u);
       const unsigned counted = matched & ~ignored;
       for (std::size_t t = 0; counted >> t != 0; ++t) {
         if (((counted >> t) & 1u) == 0) continue;
         right[t] += 1;
         const double all = always_wrong + wrong[t] + right[t];
-        const double precision = right[t] / (all + std::numeric_limits<double>::epsilon());
-        curves[t].push_back({precision, table.scores[i]});
+        curves[t].push_back({right[t] / (all + std::numeric_limits<double>::epsilon()), score});
       }
     }
-    for (std::size_t t = 0; t < thresholds; ++t) {
-      store(curves[t], static_cast<double>(positives), t, k, a, m);
-    }
-  }
 
- private:
+    std::vector<std::vector<CurvePoint>> curves;
+    std::array<double, coco::kMaxThresholds> right{}, wrong{};
+    double always_wrong = 0;  // at every threshold: most detections, so counted once for all
+  };
+
   /// Recall changes, and the envelope of precision has its maxima, only at right detections.
   void store(std::vector<CurvePoint>& curve, double positives, std::size_t t, std::size_t k,
              std::size_t a, std::size_t m) const {
@@ -377,8 +402,7 @@ CocoResult evaluate_coco(const CocoGroundTruth& truth, std::span<const CocoDetec
   result.scores.assign(t * r * k * a * m, -1.0);
   result.recall.assign(t * k * a * m, -1.0);
   const Accumulator accumulate(result, tables);
-  parallel_for(k * a * m, used.threads, 1,
-               [&](int, std::size_t i) { accumulate(i / (a * m), i / m % a, i % m); });
+  parallel_for(k * a, used.threads, 1, [&](int, std::size_t i) { accumulate(i / a, i % a); });
   summarize(result);
   return result;
 }

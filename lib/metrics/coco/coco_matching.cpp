@@ -116,7 +116,16 @@ void ImageMatcher::match_area(std::size_t area, std::span<const std::int32_t> ob
     const std::span<const Candidate> candidates(candidates_.data() + candidate_begin_[i],
                                                 candidates_.data() + candidate_begin_[i + 1]);
     ThresholdMask matched = 0, ignored = 0;
-    for (std::size_t t = 0; t < bounds_.size() && !candidates.empty(); ++t) {
+    if (candidates.size() == 1) {  // no choice: all thresholds at once
+      const auto j = static_cast<std::size_t>(candidates[0].object);
+      const auto reached =
+          std::upper_bound(bounds_.begin(), bounds_.end(), candidates[0].iou) - bounds_.begin();
+      const bool crowd = all_objects_[static_cast<std::size_t>(objects[j])].crowd;
+      matched = static_cast<ThresholdMask>(((1u << reached) - 1) & ~(crowd ? 0u : taken_[j]));
+      ignored = ignore_[j] ? matched : ThresholdMask(0);
+      taken_[j] |= matched;
+    }
+    for (std::size_t t = 0; t < bounds_.size() && candidates.size() > 1; ++t) {
       const auto bit = static_cast<ThresholdMask>(1u << t);
       // An object that counts is preferred to any that is ignored; of equal IoUs the last wins.
       std::int32_t best = -1;
