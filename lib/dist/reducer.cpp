@@ -1,6 +1,8 @@
 #include "dist/reducer.h"
 
 #include <algorithm>
+#include <chrono>
+#include <mutex>
 #include <optional>
 #include <sstream>
 #include <torch/csrc/distributed/c10d/comm.hpp>
@@ -15,29 +17,69 @@
 namespace sgtrain::dist {
 namespace {
 
-/// All-reduces a bucket in 16 bits: half the traffic. Divided by the number of ranks before, so
-/// that the sum cannot overflow where one rank's gradient does not.
-class CompressHook final
-    : public c10d::CppCommHookInterface<c10::intrusive_ptr<c10d::ProcessGroup>> {
+/// When the buckets of one backward were under way, and the sums over all backwards.
+class BucketClock {
  public:
-  CompressHook(c10::intrusive_ptr<c10d::ProcessGroup> group, at::ScalarType dtype)
-      : CppCommHookInterface(std::move(group)), dtype_(dtype) {}
+  using Clock = std::chrono::steady_clock;
+
+  void reduced(Clock::time_point start, Clock::time_point end) {
+    const std::scoped_lock lock(mutex_);
+    spans_.emplace_back(start, end);
+  }
+  /// The last bucket starts when the last gradient is there: what lies behind is waiting.
+  void end_step() {
+    const std::scoped_lock lock(mutex_);
+    if (spans_.empty()) return;
+    std::sort(spans_.begin(), spans_.end());
+    const Clock::time_point computed = spans_.back().first;
+    Clock::time_point end = spans_.front().first;
+    for (const auto& [first, last] : spans_) {
+      if (last <= end) continue;
+      sums_.seconds += seconds(last - std::max(first, end));
+      end = last;
+    }
+    sums_.waited += seconds(end - computed);
+    ++sums_.steps;
+    spans_.clear();
+  }
+  Reducer::Traffic sums() const { return sums_; }
+
+ private:
+  static double seconds(Clock::duration time) {
+    return std::chrono::duration<double>(time).count();
+  }
+  std::mutex mutex_;  // ends come from Gloo's threads
+  std::vector<std::pair<Clock::time_point, Clock::time_point>> spans_;
+  Reducer::Traffic sums_;
+};
+
+/// All-reduces a bucket, in 16 bits where that is asked for: half the traffic. Divided by the
+/// number of ranks before, so that the sum cannot overflow where one rank's gradient does not.
+class BucketHook final : public c10d::CppCommHookInterface<c10::intrusive_ptr<c10d::ProcessGroup>> {
+ public:
+  BucketHook(c10::intrusive_ptr<c10d::ProcessGroup> group, std::optional<at::ScalarType> dtype,
+             BucketClock* clock)
+      : CppCommHookInterface(std::move(group)), dtype_(dtype), clock_(clock) {}
 
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
+    const auto start = BucketClock::Clock::now();
     const at::Tensor full = bucket.getBuffer();
-    std::vector<at::Tensor> list{full.to(dtype_).div_(state_->getSize())};
+    std::vector<at::Tensor> list{(dtype_ ? full.to(*dtype_) : full).div_(state_->getSize())};
     auto done = state_->allreduce(list)->getFuture();
     return done->then(
-        [full](c10::ivalue::Future& future) {
+        [full, start, clock = clock_](c10::ivalue::Future& future) {
           // The future holds a list of tensors (Gloo, NCCL) with one entry.
-          full.copy_(future.value().toTensorVector().at(0));
+          const at::Tensor sum = future.value().toTensorVector().at(0);
+          if (!sum.is_same(full)) full.copy_(sum);
+          if (clock != nullptr) clock->reduced(start, BucketClock::Clock::now());
           return c10::IValue(full);
         },
         c10::TensorType::get());
   }
 
  private:
-  at::ScalarType dtype_;
+  std::optional<at::ScalarType> dtype_;
+  BucketClock* clock_;  // nullptr on GPUs, where futures are done before the work is
 };
 
 std::optional<at::ScalarType> compressed_type(Reducer::Compression compression) {
@@ -72,10 +114,15 @@ ProcessGroupCommunicator* as_group(Communicator& comm) {
 }  // namespace
 
 struct Reducer::Impl {
+  Impl(ProcessGroupCommunicator& communicator, std::vector<std::string> parameter_names,
+       std::vector<at::Tensor> parameters)
+      : comm(communicator), names(std::move(parameter_names)), tensors(std::move(parameters)) {}
+
   ProcessGroupCommunicator& comm;
   std::vector<std::string> names;
-  std::unique_ptr<c10d::Reducer> reducer{};
-  std::vector<at::Tensor> tensors{};
+  std::vector<at::Tensor> tensors;
+  BucketClock clock;  // outlives the reducer, which may be waiting in it
+  std::unique_ptr<c10d::Reducer> reducer;
   bool sync = true;
   bool checked = false;
 
@@ -126,8 +173,7 @@ Reducer::Reducer(Communicator& comm, std::vector<tensor::TensorRef> parameters,
   // Gradients come in about the reverse order of the parameters; after the first backward the
   // reducer knows the true order and rebuilds the buckets by it.
   std::reverse(buckets.begin(), buckets.end());
-  impl_ = std::make_unique<Impl>(Impl{.comm = *group, .names = std::move(names)});
-  impl_->tensors = tensors;
+  impl_ = std::make_unique<Impl>(*group, std::move(names), tensors);
   try {
     impl_->reducer = std::make_unique<c10d::Reducer>(
         tensors, std::move(buckets), group->group(), sparse, options.bucket_bytes,
@@ -135,16 +181,23 @@ Reducer::Reducer(Communicator& comm, std::vector<tensor::TensorRef> parameters,
         /*param_names=*/std::unordered_map<std::size_t, std::string>{}, options.first_bucket_bytes,
         /*skip_all_reduce_unused_params=*/false,
         /*use_python_reducer=*/false, std::vector<std::int64_t>{});
-    if (const auto dtype = compressed_type(options.compression)) {
-      impl_->reducer->register_comm_hook(std::make_unique<CompressHook>(group->group(), *dtype));
+    const auto dtype = compressed_type(options.compression);
+    const bool measures = tensors[0].is_cpu();
+    if (dtype || measures) {
+      impl_->reducer->register_comm_hook(
+          std::make_unique<BucketHook>(group->group(), dtype, measures ? &impl_->clock : nullptr));
     }
-  } catch (const c10::Error& error) {
+  } catch (const std::exception& error) {
     group->fail("preparing the gradient buckets", error);
   }
 }
 
 Reducer::~Reducer() {
   if (impl_ && impl_->reducer) impl_->reducer->remove_autograd_hooks();
+}
+
+Reducer::Traffic Reducer::traffic() const {
+  return impl_ ? impl_->clock.sums() : Traffic{};
 }
 
 void Reducer::before_forward(bool sync) {
@@ -154,8 +207,8 @@ void Reducer::before_forward(bool sync) {
   try {
     impl_->reducer->prepare_for_forward();
     impl_->reducer->rebuild_buckets();
-  } catch (const c10::Error& error) {
-    const std::string names = impl_->unused(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    const std::string names = impl_->unused(error.what());
     if (names.empty()) impl_->comm.fail("reducing gradients", error);
     throw_unused(names);
   }
@@ -168,6 +221,7 @@ void Reducer::backward(const at::Tensor& loss) {
     loss.backward();
     if (!impl_->checked) impl_->check_all_used();
     impl_->checked = true;
+    impl_->clock.end_step();
   } catch (const core::Error&) {
     throw;
   } catch (const std::exception& error) {

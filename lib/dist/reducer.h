@@ -47,6 +47,15 @@ class Reducer {
   /// loss.backward(), reducing gradients meanwhile. A lost peer is the error of collectives.
   void backward(const at::Tensor& loss);
 
+  /// How long gradients were on their way in the backwards so far. Measured on CPUs.
+  struct Traffic {
+    std::int64_t steps = 0;
+    double seconds = 0.0;  // in which at least one bucket was under way
+    double waited = 0.0;   // of these, after the last gradient was computed
+    double hidden_share() const { return seconds > 0.0 ? 1.0 - waited / seconds : 0.0; }
+  };
+  Traffic traffic() const;
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

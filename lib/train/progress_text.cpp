@@ -37,4 +37,11 @@ std::string epoch_text(const Run& run, const TrainState& state, const EpochSecon
       1e3 * seconds.waiting(), run.train_loader->stats().text());
 }
 
+std::string traffic_text(const dist::Reducer::Traffic& traffic) {
+  if (traffic.steps == 0) return {};
+  const double steps = static_cast<double>(traffic.steps);
+  return fmt::format("gradients: {:.1f} ms of communication a step, {:.0f} % of it during backward",
+                     1e3 * traffic.seconds / steps, 100.0 * traffic.hidden_share());
+}
+
 }  // namespace sgtrain::train

@@ -25,4 +25,8 @@ std::string progress_text(const Run& run, const TrainState& state, int batches,
 /// Rates of the epoch that has ended, and which stage of the loader took the time.
 std::string epoch_text(const Run& run, const TrainState& state, const EpochSeconds& seconds);
 
+/// What the exchange of gradients cost, where it was measured (several processes on CPUs); else
+/// empty.
+std::string traffic_text(const dist::Reducer::Traffic& traffic);
+
 }  // namespace sgtrain::train

@@ -129,3 +129,27 @@ TEST_CASE("in one process the reducer changes nothing") {
   Net net;
   train_steps(*comm, net, {}, 1e-14);
 }
+
+TEST_CASE("rank: traffic", "[.][rank]") {
+  const auto comm = support::join();
+  at::manual_seed(1);
+  Net net;
+  dist::broadcast_state(*comm, net.state());
+  dist::Reducer reducer(*comm, net.named_parameters(),
+                        {.bucket_bytes = 64, .first_bucket_bytes = 64});
+  CHECK(reducer.traffic().steps == 0);
+  for (int step = 0; step < 3; ++step) {
+    reducer.before_forward(step > 0);
+    reducer.backward(net.forward(input_of(comm->rank(), step)).square().sum());
+    zero_gradients(net);
+  }
+  const dist::Reducer::Traffic traffic = reducer.traffic();
+  CHECK(traffic.steps == 2);  // the first one did not exchange anything
+  CHECK(traffic.seconds > 0.0);
+  CHECK(traffic.waited > 0.0);  // the last bucket always
+  CHECK(traffic.waited <= traffic.seconds);
+}
+
+TEST_CASE("the exchange of gradients is timed") {
+  CHECK(support::run_ranks(2, "rank: traffic") == 0);
+}
