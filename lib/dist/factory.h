@@ -21,7 +21,8 @@ struct CommunicatorOptions {
   std::string interface {};
 };
 
-/// world_size 1: make_single(). Else joins the others: blocks until all are there.
+/// world_size 1 and no address of a store: make_single(). Else joins the others: blocks until all
+/// are there.
 /// `device` is the one this rank computes on: CPU (Gloo) or CUDA (NCCL, and Gloo for CPU tensors).
 /// Every failure of a collective is a core::Error that names the operation, the rank and, as far
 /// as known, the peer.

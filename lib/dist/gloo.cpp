@@ -11,14 +11,11 @@
 
 #include "core/error.h"
 #include "core/process.h"
+#include "dist/internal.h"
 #include "dist/process_group.h"
 
 namespace sgtrain::dist {
 namespace {
-
-bool is_loopback(const std::string& address) {
-  return address == "localhost" || address == "::1" || address.starts_with("127.");
-}
 
 std::string numeric(const sockaddr* address, socklen_t size) {
   char host[NI_MAXHOST] = {};

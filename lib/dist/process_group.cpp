@@ -241,7 +241,8 @@ std::string ProcessGroupCommunicator::broadcast(const std::string& bytes, int ro
 
 std::unique_ptr<Communicator> make_communicator(const World& world, at::Device device,
                                                 const CommunicatorOptions& options) {
-  if (world.world_size == 1) return make_single();
+  // One process that a launcher started may ask for a group, by an address: all of NCCL on one GPU.
+  if (world.world_size == 1 && world.master_port == 0) return make_single();
   return std::make_unique<ProcessGroupCommunicator>(world, device, options);
 }
 

@@ -50,12 +50,16 @@ World from_torchrun() {
   World w;
   w.world_size = variable("WORLD_SIZE", 1, kMostRanks);
   w.rank = variable("RANK", 0, w.world_size - 1);
-  // Without it all ranks are taken to be on this machine, as one sets them by hand.
-  w.local_world_size = variable("LOCAL_WORLD_SIZE", 1, w.world_size, w.world_size);
+  w.master_addr = environment("MASTER_ADDR");
+  // Without a place on the machine: all ranks are on this one where the store is, as one sets them
+  // by hand; else each has a machine of its own (the pods of a PyTorchJob).
+  const bool own_machine =
+      !w.master_addr.empty() && !is_loopback(w.master_addr) && environment("LOCAL_RANK").empty();
+  w.local_world_size =
+      variable("LOCAL_WORLD_SIZE", 1, w.world_size, own_machine ? 1 : w.world_size);
   w.local_rank = variable("LOCAL_RANK", 0, w.world_size - 1, w.rank % w.local_world_size);
   w.master_port = variable("MASTER_PORT", 1, 65535, w.world_size == 1 ? 0 : -1);
   if (w.master_port < 0) contradiction("environment variable MASTER_PORT is not set");
-  w.master_addr = environment("MASTER_ADDR");
   if (w.master_addr.empty()) {
     if (w.world_size > 1) contradiction("environment variable MASTER_ADDR is not set");
     w.master_addr = "127.0.0.1";
@@ -119,6 +123,10 @@ void hide_from_children() {
 }
 
 }  // namespace
+
+bool is_loopback(const std::string& address) {
+  return address == "localhost" || address == "::1" || address.starts_with("127.");
+}
 
 World World::from_environment() {
   if (!environment("WORLD_SIZE").empty() || !environment("RANK").empty()) return from_torchrun();

@@ -66,6 +66,20 @@ TEST_CASE("torchrun's variables") {
   CHECK(world.launched_by == "torchrun");
 }
 
+TEST_CASE("variables of a PyTorchJob: one process a pod, the master is another machine") {
+  const Env env{{"RANK", "3"},
+                {"WORLD_SIZE", "4"},
+                {"MASTER_ADDR", "sgtrain-master-0"},
+                {"MASTER_PORT", "23456"}};
+  const World world = World::from_environment();
+  CHECK(world.rank == 3);
+  CHECK(world.local_rank == 0);
+  CHECK(world.local_world_size == 1);
+  const Env here{{"MASTER_ADDR", "127.0.0.1"}};  // by hand, on one machine
+  CHECK(World::from_environment().local_rank == 3);
+  CHECK(World::from_environment().local_world_size == 4);
+}
+
 TEST_CASE("variables that contradict each other or are missing") {
   {
     const Env alone{{"RANK", "0"}};
