@@ -29,6 +29,7 @@ using core::ExitStatus;
 using std::chrono::milliseconds;
 
 constexpr int kTailLines = 20;
+constexpr char kStarted = 'S', kBlamesPeer = 'P';  // what workers tell
 // Ranks that only lost contact to the one that failed end within this time after it, and it does
 // after them when it fails slowly.
 constexpr milliseconds kSettle{1'000};
@@ -116,10 +117,10 @@ class LogDir {
 struct Worker {
   int rank = 0;
   core::Process process;
-  Fd status;  // readable: 'P' when it failed because of another one
+  Fd status;  // readable: kStarted, kBlamesPeer
   std::filesystem::path log;
   std::optional<ExitStatus> ended;
-  bool blames_peer = false;
+  bool started = false, blames_peer = false;
 
   bool failed() const {
     return ended && !ended->ok() && ended->code != static_cast<int>(core::ExitCode::kSomeSkipped);
@@ -163,6 +164,8 @@ class Launch {
   explicit Launch(const LaunchOptions& options) : options_(options), logs_(options.log_dir) {}
 
   int run() {
+    // One that came before this object took signals over.
+    if (core::signals::stop_requested()) return 128 + core::signals::stop_signal();
     start_all();
     while (!all_ended()) {
       handle(signals_.wait(next_wait()));
@@ -261,7 +264,18 @@ class Launch {
       return;
     }
     send_all(signal);
-    if (!deadline_) set_phase(Phase::kStopping, options_.stop_grace);
+    if (deadline_) return;
+    for (Worker& w : workers_) read_marks(w);
+    const bool saves =
+        std::all_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.started; });
+    set_phase(Phase::kStopping, saves ? options_.stop_grace : options_.fail_grace);
+  }
+
+  static void read_marks(Worker& w) {
+    for (char mark = 0; ::read(w.status.get(), &mark, 1) == 1;) {
+      w.started = w.started || mark == kStarted;
+      w.blames_peer = w.blames_peer || mark == kBlamesPeer;
+    }
   }
 
   void collect() {
@@ -269,8 +283,7 @@ class Launch {
       if (w.ended) continue;
       w.ended = w.process.poll();
       if (!w.ended) continue;
-      char mark = 0;
-      w.blames_peer = ::read(w.status.get(), &mark, 1) == 1 && mark == 'P';
+      read_marks(w);
       // After a signal that asked for it, ending with 128 + signal is the right way to end.
       const bool asked = stop_signal_ != 0 && w.ended->shell_code() == 128 + stop_signal_;
       if (w.failed() && !asked && !was_killed(w)) order_.push_back(w.rank);
@@ -298,8 +311,8 @@ class Launch {
       set_phase(Phase::kFailing, options_.fail_grace);
     } else {
       if (phase_ == Phase::kStopping) {
-        core::log::warning("not all processes ended within {} s after {}: killing them",
-                           options_.stop_grace.count() / 1000, core::signals::name(stop_signal_));
+        core::log::warning("not all processes ended in time after {}: killing them",
+                           core::signals::name(stop_signal_));
       }
       kill_all();
     }
@@ -354,6 +367,9 @@ class Launch {
   int finish() {
     if (phase_ == Phase::kKilled && stop_signal_ != 0 && order_.empty()) return 128 + stop_signal_;
     Worker* failed = culprit();
+    // After a signal, ranks that lost contact to those it ended sooner are no failure.
+    const bool lost = failed != nullptr && failed->blames_peer && failed->ended->signal == 0;
+    if (stop_signal_ != 0 && lost) return 128 + stop_signal_;
     if (failed == nullptr) {
       int code = stop_signal_ != 0 && any_failed() ? 128 + stop_signal_ : 0;
       for (const Worker& w : workers_) code = std::max(code, w.ended->shell_code());
@@ -413,6 +429,13 @@ class Launch {
   std::optional<Clock::time_point> deadline_;
 };
 
+void tell_launcher(char mark) {
+  const int fd = World::current().status_fd;
+  if (fd < 0) return;
+  // When the launcher is gone, nobody needs it.
+  [[maybe_unused]] const ssize_t n = ::write(fd, &mark, 1);
+}
+
 void check(const LaunchOptions& options) {
   if (options.processes < 1) {
     throw core::InputError(fmt::format("number of processes is {}", options.processes), {},
@@ -436,11 +459,12 @@ int launch(const LaunchOptions& options) {
   return Launch(options).run();
 }
 
+void report_started() {
+  tell_launcher(kStarted);
+}
+
 void report_peer_failure() {
-  const int fd = World::current().status_fd;
-  if (fd < 0) return;
-  // When the launcher is gone, nobody needs it.
-  [[maybe_unused]] const ssize_t n = ::write(fd, "P", 1);
+  tell_launcher(kBlamesPeer);
 }
 
 }  // namespace sgtrain::dist

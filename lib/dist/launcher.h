@@ -57,7 +57,7 @@ struct LaunchOptions {
   std::string master_addr{};
   int master_port = 0;
   std::chrono::milliseconds stop_grace{60'000};  // to save after a forwarded signal, then SIGKILL
-  std::chrono::milliseconds fail_grace{2'000};   // of the others after one failed, then SIGKILL
+  std::chrono::milliseconds fail_grace{2'000};   // with nothing to save, then SIGKILL
 };
 
 /// Starts the workers, forwards signals, waits. Returns the exit code of the run: 0 (or 3, see
@@ -69,6 +69,11 @@ int launch(const LaunchOptions& options);
 /// Messages of this rank: rank 0 also into rank0.log below `log_dir`; other ranks only into
 /// rank<k>.log (where the launcher has not yet sent them there), errors to stderr too.
 void start_logging(const World& world, const std::filesystem::path& log_dir);
+
+/// Tells our launcher that from now on there is something to save: a signal gives this process
+/// stop_grace to end. Before, and in work that saves nothing, all ranks are gone within fail_grace
+/// (one of them may wait for another that a signal has ended). Called when training begins.
+void report_started();
 
 /// Tells our launcher that this process fails because of another one (lost connection, time-out),
 /// so that it names the other. Called by communicators.

@@ -8,6 +8,7 @@
 #include <torch/csrc/distributed/c10d/comm.hpp>
 
 #include "core/error.h"
+#include "core/signals.h"
 #include "dist/process_group.h"
 
 namespace sgtrain::dist {
@@ -91,6 +92,15 @@ void broadcast_state(Communicator& comm, std::span<const tensor::TensorRef> stat
   }
 }
 
+int agreed_stop_signal(Communicator& comm) {
+  if (comm.world_size() == 1) return core::signals::stop_signal();
+  at::Tensor signal = at::full({1}, core::signals::stop_signal(), at::kInt);
+  comm.all_reduce(signal, ReduceOp::kMax);
+  const int number = signal.item<int>();
+  if (number != 0 && !core::signals::stop_requested()) core::signals::request_stop(number);
+  return number;
+}
+
 void check_in_sync(Communicator& comm, std::span<const tensor::TensorRef> state) {
   tensor::StateDict tensors;
   for (const tensor::TensorRef& ref : state) tensors.emplace_back(ref.name, *ref.tensor);
@@ -99,6 +109,9 @@ void check_in_sync(Communicator& comm, std::span<const tensor::TensorRef> state)
 
 void check_in_sync(Communicator& comm, const tensor::StateDict& state) {
   if (comm.world_size() == 1) return;
+  std::string names;
+  for (const auto& [name, value] : state) names += name + "\n";
+  check_equal(comm, "the list of tensors", names);
   at::Tensor hashes = at::zeros({static_cast<std::int64_t>(state.size())}, at::kLong);
   auto* out = hashes.mutable_data_ptr<std::int64_t>();
   for (std::size_t i = 0; i < state.size(); ++i) {

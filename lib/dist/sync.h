@@ -17,6 +17,10 @@ void broadcast_state(Communicator& comm, std::span<const tensor::TensorRef> stat
 /// ranks, naming the first line that differs. Collective.
 void check_equal(Communicator& comm, const std::string& what, const std::string& text);
 
+/// The signal that asked any rank to end (core/signals.h), 0 when none; from then on every rank
+/// knows of it. Collective.
+int agreed_stop_signal(Communicator& comm);
+
 /// Debug check: throws core::Error naming the first tensor whose bytes differ between ranks.
 void check_in_sync(Communicator& comm, const tensor::StateDict& state);
 void check_in_sync(Communicator& comm, std::span<const tensor::TensorRef> state);

@@ -10,6 +10,7 @@
 #include "core/signals.h"
 #include "data/boxes.h"
 #include "data/processing.h"
+#include "dist/sync.h"
 #include "tensor/device.h"
 #include "train/gather.h"
 
@@ -186,11 +187,13 @@ NamedValues Evaluator::run(models::Model& model, loader::Loader& loader,
     if (options_.show_progress && progress.due()) {
       progress.update(fmt::format("{:3}% {}/{}", 100 * (i + 1) / batches, i + 1, batches));
     }
-    // Alone it may leave at once; several ranks must stay together until the collectives below.
-    if (comm_.world_size() == 1) core::signals::throw_if_stopped("validation was interrupted");
+    if (core::signals::stop_requested()) break;
   }
   model.train(was_training);
   comm_.wait_for_all();
+  // Also where it reached other ranks only.
+  if (const int signal = dist::agreed_stop_signal(comm_); signal != 0)
+    throw core::Interrupted(signal, "validation was interrupted");
 
   NamedValues values;
   if (loss_ != nullptr) {

@@ -9,8 +9,10 @@
 #include "core/error.h"
 #include "core/signals.h"
 #include "dist/launcher.h"
+#include "dist/sync.h"
 #include "models/build.h"
 #include "optim/clip.h"
+#include "tensor/device.h"
 #include "train/banner.h"
 #include "train/metric_name.h"
 #include "train/non_finite.h"
@@ -62,6 +64,8 @@ FitResult Trainer::fit() {
 
 void Trainer::resume(const std::filesystem::path& checkpoint) {
   checkpointing_.resume(checkpoint, state_);
+  // Machines may have files of their own under that name.
+  dist::check_in_sync(*run_.comm, learned_state(run_));
   const int before = state_.max_epochs, now = run_.params.max_epochs;
   if (before != 0 && before != now) {
     core::log::info("max_epochs was {} and is {}: learning rates are those of a run of {} epochs",
@@ -84,7 +88,6 @@ int Trainer::batches_per_epoch() const {
 
 void Trainer::start() {
   state_.max_epochs = run_.params.max_epochs;
-  dist::broadcast_state(*run_.comm, run_.model->state());
   reducer_ =
       std::make_unique<dist::Reducer>(*run_.comm, reduced_parameters(*run_.model), run_.reducer);
   evaluator_ =
@@ -95,6 +98,7 @@ void Trainer::start() {
                                                      .show_progress = !run_.params.silent_mode,
                                                      .title = "Validating"});
   dist::on_main([&] { core::log::info("{}", banner(run_, batches_per_epoch())); });
+  dist::report_started();
   phases_.notify(&Callback::on_training_start);
   if (needs_baseline_) {
     state_.valid_values = evaluate(*run_.valid_loader);
@@ -378,7 +382,7 @@ void Trainer::finish_epoch() {
     checkpointing_.save_epoch(state_);
     last_save_ = Clock::now();
   }
-  if (stop_requested()) stop_for_signal();
+  if (dist::agreed_stop_signal(*run_.comm) != 0) stop_for_signal();
 }
 
 void Trainer::log_epoch() {
@@ -423,7 +427,12 @@ FitResult Trainer::finish() {
   checkpointing_.finish();
   phases_.notify(&Callback::on_training_end);
   if (state_.stop_reason) core::log::info("training stopped early: {}", *state_.stop_reason);
-  dist::on_main([&] { core::log::info("{}", clock_.text()); });
+  dist::on_main([&] {
+    core::log::info("{}; peak memory of a process: {:.0f} MiB", clock_.text(),
+                    static_cast<double>(tensor::peak_memory(run_.input.device)) / (1 << 20));
+    if (const std::string text = traffic_text(reducer_->traffic()); !text.empty())
+      core::log::info("{}", text);
+  });
   run_.logger->close();
   return {.valid_values = state_.valid_values,
           .test_values = state_.test_values,
@@ -479,20 +488,11 @@ void Trainer::save_or_stop() {
     run_.comm->broadcast(decision);
     due = decision.item<int>();
   }
-  if (stop_requested()) stop_for_signal();
+  if (dist::agreed_stop_signal(*run_.comm) != 0) stop_for_signal();
   if (due == 0) return;
   const Timed timed(clock_, Work::kCheckpoint);
   checkpointing_.save_latest(state_);
   last_save_ = Clock::now();
-}
-
-bool Trainer::stop_requested() {
-  if (run_.comm->world_size() == 1) return core::signals::stop_requested();
-  at::Tensor signal = at::full({1}, core::signals::stop_signal(), at::kInt);
-  run_.comm->all_reduce(signal, dist::ReduceOp::kMax);
-  const int number = signal.item<int>();
-  if (number != 0 && !core::signals::stop_requested()) core::signals::request_stop(number);
-  return number != 0;
 }
 
 void Trainer::stop_for_signal() {

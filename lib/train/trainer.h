@@ -72,7 +72,6 @@ class Trainer {
   // Stopping and saving.
   void skip_step(const std::string& what, const tensor::Batch& batch);
   void save_or_stop();
-  bool stop_requested();
   [[noreturn]] void stop_for_signal();
 
   void schedule_lr(optim::Position position);

@@ -163,7 +163,26 @@ TEST_CASE("rank: act", "[.][rank]") {
       leave_pid(rank);
       _exit(0);
     }
-    if (what == "stop") {
+    if (what == "slow to start" && rank == 0) {  // a signal that it has not asked for kills it
+      leave_pid(rank);
+      for (;;) pause();
+    }
+    if (what == "slow to start") {  // … while this one waits for it
+      core::signals::install();
+      leave_pid(rank);
+      const auto comm = support::join();
+    }
+    if (what == "save" && rank == 0) {  // long after the grace of ranks that save nothing
+      core::signals::install();
+      dist::report_started();
+      leave_pid(rank);
+      while (!core::signals::stop_requested()) std::this_thread::sleep_for(2ms);
+      std::this_thread::sleep_for(1500ms);
+      std::ofstream(dir() / "saved0") << "x";
+      _exit(128 + core::signals::stop_signal());
+    }
+    if (what == "save") dist::report_started();
+    if (what == "stop" || what == "save") {
       core::signals::install();
       leave_pid(rank);
       while (!core::signals::stop_requested()) std::this_thread::sleep_for(2ms);
@@ -260,6 +279,29 @@ TEST_CASE("signals reach the workers, which save and leave with 128 + signal") {
     CHECK(std::filesystem::exists(folder.path() / "saved1"));
     check_nothing_left(folder.path());
   }
+}
+
+TEST_CASE("before training begins there is nothing to wait for") {
+  const support::TempDir folder;
+  Background run("slow to start", folder.path());
+  for (int r = 0; r < 2; ++r) pid_of(folder.path(), r);
+  const auto start = Clock::now();
+  run.signal(SIGTERM);
+  const Outcome outcome = run.wait();
+  CHECK(Clock::now() - start < 5s);
+  CHECK(outcome.code == 128 + SIGTERM);
+  CHECK(outcome.text.find("failed") == std::string::npos);
+  check_nothing_left(folder.path());
+}
+
+TEST_CASE("a rank that trains may take its time to save") {
+  const support::TempDir folder;
+  Background run("save", folder.path());
+  for (int r = 0; r < 2; ++r) pid_of(folder.path(), r);
+  run.signal(SIGTERM);
+  CHECK(run.wait().code == 128 + SIGTERM);
+  CHECK(std::filesystem::exists(folder.path() / "saved0"));
+  check_nothing_left(folder.path());
 }
 
 TEST_CASE("a second SIGINT ends at once, whatever the workers do") {
