@@ -91,6 +91,12 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
+static int failed(const std::string& text, core::ExitCode code) {
+  std::fprintf(stderr, "sgtrain: %s\n", text.c_str());
+  core::log::debug("{}", text);  // to the log file of a run, which may outlive the terminal
+  return static_cast<int>(code);
+}
+
 const Invocation& invocation() {
   return mutable_invocation();
 }
@@ -102,13 +108,11 @@ int main(int argc, char** argv) {
   try {
     return sgtrain::app::run(argc, argv);
   } catch (const sgtrain::core::Error& error) {
-    std::fprintf(stderr, "sgtrain: %s\n", error.what());
-    return static_cast<int>(error.exit_code());
+    return sgtrain::app::failed(error.what(), error.exit_code());
   } catch (const std::exception& error) {
     // Only first lines: LibTorch appends a C++ stack that helps nobody at the command line.
     const std::string text = error.what();
-    std::fprintf(stderr, "sgtrain: %s\n",
-                 text.substr(0, text.find("\nException raised from")).c_str());
-    return static_cast<int>(ExitCode::kFailed);
+    const auto end = std::min(text.find("\nException raised from"), text.find("\nframe #"));
+    return sgtrain::app::failed(text.substr(0, end), ExitCode::kFailed);
   }
 }

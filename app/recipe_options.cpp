@@ -7,6 +7,7 @@
 
 #include "core/atomic_file.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "predict/load_model.h"
 #include "train/data_key.h"
 #include "train/exec_policy.h"
@@ -60,8 +61,9 @@ void RecipeOptions::add_plugins(CLI::App& command) {
 }
 
 void RecipeOptions::add_device(CLI::App& command) {
-  command.add_option("--gpus,--nproc-per-node,--devices", gpus_,
-                     "Number of GPUs, one process each, or 'all'");
+  command.add_option("--gpus,--devices", gpus_, "Number of GPUs, one process each, or 'all'");
+  command.add_option("--nproc-per-node", nproc_,
+                     "torchrun's name for --gpus, or with --device cpu for --processes");
   command.add_option("--device", device_,
                      "cpu, cuda, cuda:1 or a list of GPU ids such as 0,2,3 (one process each)");
   command.add_option("--processes", processes_, "With --device cpu: so many processes over Gloo")
@@ -152,16 +154,15 @@ recipe::LoadOptions RecipeOptions::device_overrides() const {
   const auto set = [&](const std::string& key, const std::string& value) {
     if (!value.empty()) options.overrides.push_back("++" + key + "=" + value);
   };
-  if (gpus_ == "all") {
+  const bool cpu = core::fuzzy_key(device_) == "cpu";
+  const std::string gpus = gpus_.empty() && !cpu ? nproc_ : gpus_;
+  if (!gpus.empty()) {
     set("multi_gpu", "AUTO");
-    set("num_gpus", "-1");
-  } else if (!gpus_.empty()) {
-    set("multi_gpu", "AUTO");
-    set("num_gpus", gpus_);
+    set("num_gpus", gpus == "all" ? "-1" : gpus);
     set("dist.gpus_demanded", "true");  // a flag is a demand, a recipe's num_gpus a wish
   }
   set("device", device_.find(',') == std::string::npos ? device_ : "'" + device_ + "'");
-  if (processes_ > 0) set("processes", std::to_string(processes_));
+  set("processes", processes_ > 0 ? std::to_string(processes_) : cpu ? nproc_ : "");
   set("training_hyperparams.precision", precision_);
   if (dist_timeout_ > 0) set("dist.timeout_seconds", std::to_string(dist_timeout_));
   if (no_exec_) train::forbid_exec();

@@ -39,7 +39,7 @@ class RecipeOptions {
 
   std::string recipe_;
   std::vector<std::string> config_dirs_, words_;
-  std::string gpus_, device_, precision_;
+  std::string gpus_, nproc_, device_, precision_;
   int processes_ = 0;
   double dist_timeout_ = 0;
   std::vector<std::string> plugins_;

@@ -34,7 +34,8 @@ struct Places {
 };
 
 Places decide_places(const LaunchPlan& plan) {
-  if (!tensor::asks_for_gpu(plan.device) && plan.device != "auto") return {plan.processes, "cpu"};
+  const Places cpu{plan.cpu_processes, "cpu"};
+  if (!tensor::asks_for_gpu(plan.device) && plan.device != "auto") return cpu;
   const int gpus = tensor::gpu_count();
   if (gpus == 0) {
     if (plan.gpus_demanded || tensor::asks_for_gpu(plan.device)) {
@@ -42,12 +43,15 @@ Places decide_places(const LaunchPlan& plan) {
                              "--gpus", "train on the CPU with --device cpu --processes N");
     }
     if (plan.processes != 1) {
-      core::log::warning(
-          "the recipe asks for {} GPUs, but none can be used ({}): one process on the CPU",
-          plan.processes < 0 ? "all" : std::to_string(plan.processes), tensor::why_no_gpu());
+      core::log::warning("the recipe asks for {} GPUs, but none can be used ({}): on the CPU",
+                         plan.processes < 0 ? "all" : std::to_string(plan.processes),
+                         tensor::why_no_gpu());
     }
-    return {1, "cpu"};
+    return cpu;
   }
+  if (plan.cpu_processes > 1)
+    core::log::warning("processes: {} is for device: cpu; on GPUs num_gpus decides",
+                       plan.cpu_processes);
   int processes = plan.processes < 0 ? gpus : plan.processes;
   // A launcher that shows each process only its own GPU has counted already.
   if (processes > gpus && !dist::World::current().joined) {
@@ -282,6 +286,7 @@ int train_recipe(const recipe::LoadOptions& recipe, const EntryOptions& options)
     return plan.training.save_model ? make_dir(plan, resume.dir) : fs::path{};
   };
   const auto run = assemble(plan, std::move(place));
+  core::signals::throw_if_stopped("stopped before the training began");
   if (!run->dir.empty()) dist::start_logging(dist::World::current(), run->dir / "logs");
   Trainer trainer(*run);
   if (resume.checkpoint) trainer.resume(*resume.checkpoint);
@@ -313,12 +318,20 @@ int evaluate_recipe(const recipe::LoadOptions& recipe, const EvaluateOptions& op
                        .precision = run->precision,
                        .max_batches = plan.training.max_valid_batches,
                        .title = "Evaluating"});
+  const auto started = std::chrono::steady_clock::now();
   NamedValues values = evaluator.run(*run->model, *run->valid_loader);
+  std::int64_t images = run->valid_loader->images();
   for (TestSet& set : run->tests) {
     for (const auto& [name, value] : evaluator.run(*run->model, *set.loader))
       values.emplace_back(set.name + "_" + name, value);
+    images += set.loader->images();
   }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
   dist::on_main([&] {
+    if (!plan.training.max_valid_batches) {
+      core::log::info("evaluated {} images in {:.1f} s, {:.1f} images/s", images, took.count(),
+                      static_cast<double>(images) / took.count());
+    }
     print_values(values);
     if (options.output) {
       nlohmann::ordered_json json;

@@ -1,6 +1,8 @@
 #include "train/launch_plan.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+
+#include <optional>
 
 #include "core/text.h"
 
@@ -29,22 +31,52 @@ MultiGpu read_multi_gpu(core::Node& root) {
   return MultiGpu::kUnset;
 }
 
+std::optional<int> read_num_gpus(core::Node& root) {
+  if (!root.has("num_gpus")) return std::nullopt;
+  if (core::fuzzy_key(root.child("num_gpus").tree()->text) == "all") return -1;
+  return root.get<int>("num_gpus").in(-1, 1024);
+}
+
+/// Number of processes, one per GPU: SuperGradients' rules, and lists of ids.
+int count_gpus(core::Node& root, const LaunchPlan& plan) {
+  const MultiGpu mode = read_multi_gpu(root);
+  const std::optional<int> gpus = read_num_gpus(root);
+  if (core::fuzzy_key(plan.device) == "cpu") {
+    if (plan.gpus_demanded) {
+      root.problem("num_gpus",
+                   "--gpus and --device cpu contradict each other: --processes N "
+                   "starts several processes on the CPU");
+    } else if ((gpus && *gpus != 0 && *gpus != 1) || mode == MultiGpu::kDdp) {
+      root.problems()->note(
+          "device is cpu: num_gpus and multi_gpu have no effect (processes: N starts several)");
+    }
+    return 1;
+  }
+  const auto ids = static_cast<int>(core::split(plan.device, ',').size());
+  if (ids > 1 || plan.device.find_first_of("0123456789") != std::string::npos) {
+    if (gpus && *gpus != -1 && *gpus != ids) {
+      const std::string text = fmt::format("device names {} GPUs, num_gpus is {}", ids, *gpus);
+      if (plan.gpus_demanded) root.problem("num_gpus", text);
+      root.problems()->note(text + ": device decides");
+    }
+    return ids;
+  }
+  if (gpus == 0) root.problem("num_gpus", "0 GPUs: write device: cpu");
+  if (mode == MultiGpu::kOff) {
+    if (gpus.value_or(1) > 1)
+      root.problem("num_gpus", "multi_gpu is Off, so num_gpus must be 1 (or multi_gpu DDP)");
+    return 1;
+  }
+  if (gpus) return *gpus == 0 ? 1 : *gpus;
+  return mode == MultiGpu::kUnset && core::fuzzy_key(plan.device) != "all" ? 1 : -1;
+}
+
 }  // namespace
 
 LaunchPlan LaunchPlan::from(core::Node& root) {
   LaunchPlan plan;
   plan.device = root.get_or("device", "auto");
-  const MultiGpu mode = read_multi_gpu(root);
-  std::optional<int> gpus;
-  if (root.has("num_gpus")) {
-    if (core::fuzzy_key(root.child("num_gpus").tree()->text) == "all") {
-      gpus = -1;
-    } else {
-      gpus = root.get<int>("num_gpus").in(-1, 1024);
-    }
-  }
-  const int cpu_processes = root.get_or("processes", 1).in(1, 1024);
-
+  plan.cpu_processes = root.get_or("processes", 1).in(1, 1024);
   core::Node dist = root.child("dist");
   plan.gpus_demanded = dist.get_or("gpus_demanded", false);
   plan.timeout_seconds = dist.get_or("timeout_seconds", plan.timeout_seconds).above(0.0);
@@ -54,28 +86,7 @@ LaunchPlan LaunchPlan::from(core::Node& root) {
   plan.lr_scaling = root.get_or("lr_scaling", "none").one_of({"none", "linear", "sqrt"});
   if (root.has("lr_scaling_base_batch"))
     plan.lr_scaling_base_batch = root.get<int>("lr_scaling_base_batch").min(1);
-
-  if (core::fuzzy_key(plan.device) == "cpu") {
-    plan.processes = cpu_processes;
-    return plan;
-  }
-  if (plan.device.find(',') != std::string::npos) {  // a list of ids starts one process each
-    plan.processes = static_cast<int>(core::split(plan.device, ',').size());
-    return plan;
-  }
-  if (mode == MultiGpu::kOff) {
-    if (gpus && *gpus > 1)
-      root.problem("num_gpus", "multi_gpu is Off, so num_gpus must be 1 (or multi_gpu DDP)");
-    return plan;
-  }
-  if (gpus && *gpus == 0) root.problem("num_gpus", "0 GPUs: write device: cpu");
-  if (gpus) {
-    plan.processes = *gpus == 0 ? 1 : *gpus;
-  } else if (mode != MultiGpu::kUnset) {
-    plan.processes = -1;
-  }
-  // A run that turns out to have no GPU computes on the CPU with this many processes.
-  if (cpu_processes > 1 && plan.processes == 1) plan.processes = cpu_processes;
+  plan.processes = count_gpus(root, plan);
   return plan;
 }
 

@@ -10,7 +10,8 @@ namespace sgtrain::train {
 
 struct LaunchPlan {
   std::string device = "auto";  // resolve_device's text for this run
-  int processes = 1;            // on this machine; -1: one per GPU that is there
+  int processes = 1;            // on GPUs of this machine; -1: one per GPU that is there
+  int cpu_processes = 1;        // where there is no GPU, or none is wanted
   bool gpus_demanded = false;   // by a flag: fewer GPUs than asked for is an error, not a warning
   double timeout_seconds = 1800;
   std::string compression = "none";  // of gradients on the wire: none, fp16, bf16
