@@ -1,66 +1,32 @@
 #!/usr/bin/env bash
-# What ends a run of several processes: the cause is named with its rank, the exit code is right, and no
-# process and no temporary file is left. (tests/dist has the launcher's own cases.)
-# timeout: 300
+# What ends a run of several processes from outside: the cause is named with its rank, the exit code is
+# right, and no process and no temporary file is left. (tests/dist has the launcher's own cases.)
+# timeout: 400
 set -euo pipefail
 . "$SGTRAIN_TEST_SUPPORT/tiny_run.sh"
-mkdir -p tmp
+. "$SGTRAIN_TEST_SUPPORT/ended_run.sh"
 tiny_set data
 tiny_recipe recipe.yaml "$PWD/data" 200
-ranks=(--device cpu --processes 2 --dist-timeout 20)
-
-start() { # FOLDER [argument…]: in the background, with a folder for temporary files of its own
-  local folder=$1
-  shift
-  TMPDIR=$PWD/tmp "$SGTRAIN" recipe.yaml --run-dir "$folder" "${ranks[@]}" "$@" >"$folder.log" 2>&1 &
-  pid=$!
-  for ((i = 0; i < 600; ++i)); do
-    ! grep -q 'SUMMARY OF EPOCH 0' "$folder.log" || return 0
-    [ -d /proc/$pid ] || { cat "$folder.log"; fail "$folder ended by itself"; }
-    sleep 0.1
-  done
-  fail "$folder did not start"
-}
-workers() { ps -o pid= --ppid $pid | tr -d ' '; }
-gone() { # PID…: within 5 s
-  for ((i = 0; i < 50; ++i)); do
-    local left=0 p
-    for p in "$@"; do [ ! -d /proc/$p ] || [ "$(awk '{print $3}' /proc/$p/stat 2>/dev/null)" = Z ] || left=1; done
-    [ $left = 1 ] || return 0
-    sleep 0.1
-  done
-  fail "left behind: $*"
-}
-expect() { # FOLDER CODE TEXT…
-  local folder=$1 wanted=$2 code=0
-  shift 2
-  wait $pid || code=$?
-  [ $code = "$wanted" ] || { tail -20 "$folder.log"; fail "$folder: exit code $code, not $wanted"; }
-  for text in "$@"; do grep -q -- "$text" "$folder.log" || { tail -20 "$folder.log"; fail "$folder does not say '$text'"; }; done
-  [ -z "$(ls tmp)" ] || fail "$folder left $(ls tmp)"
+start() { # FOLDER [argument…]: until it trains
+  launch "$1" --processes 2 --dist-timeout "${timeout:-20}" "${@:2}"
+  wait_for "$1" grep -q 'SUMMARY OF EPOCH 0' "$1.log"
 }
 rank1() { workers | sed -n 2p; }
 
 start killed
-all=$(workers)
 kill -KILL "$(rank1)"
 expect killed 1 'rank 1 of 2 failed' 'killed by SIGKILL'
-gone $all
 
-ranks=(--device cpu --processes 2 --dist-timeout 3)
-start stalled
-all=$(workers)
+timeout=3 start stalled
 kill -STOP "$(rank1)"
 expect stalled 1 'no answer from rank 1' 'stopped by a signal'
-gone $all
-ranks=(--device cpu --processes 2 --dist-timeout 20)
 
-start interrupted
-all=$(workers)
-kill -INT $pid
-expect interrupted 130
-[ -s interrupted/ckpt_latest.pth ] || fail "nothing was saved"
-gone $all
+for signal in INT TERM HUP; do
+  start by_$signal
+  kill -$signal $pid
+  expect by_$signal $((128 + $(kill -l $signal))) "stopped by SIG$signal"
+  [ -s by_$signal/ckpt_latest.pth ] || fail "SIG$signal: nothing was saved"
+done
 
 start orphaned
 all=$(workers)
@@ -68,6 +34,34 @@ kill -KILL $pid
 wait $pid || true
 gone $all
 rm -rf tmp/*
+
+# Signals before training begins: one rank may be gone while another waits for it.
+for after in 0.02 0.1 0.2 0.3 0.4 0.6; do
+  launch early$after --processes 2 --dist-timeout 120
+  sleep $after
+  began=$SECONDS
+  kill -TERM $pid
+  expect early$after 143
+  [ $((SECONDS - began)) -le 20 ] || fail "SIGTERM $after s after the start: it took $((SECONDS - began)) s"
+done
+
+# The terminal goes: its first process gets SIGHUP, and when that ends everything in the foreground.
+cat >in_terminal <<'SCRIPT'
+trap : HUP
+"$SGTRAIN" recipe.yaml --run-dir hung_up --device cpu --processes 2
+echo $? >code
+SCRIPT
+# (env: a test may run where SIGHUP is ignored.)
+TMPDIR=$PWD/tmp env --default-signal=HUP script -qfc 'bash in_terminal; exit' hung_up.log >/dev/null 2>&1 </dev/null &
+pid=$!
+wait_for hung_up grep -q 'SUMMARY OF EPOCH 0' hung_up.log
+kill -KILL $pid
+wait $pid || true
+for ((i = 0; i < 300; ++i)); do [ ! -s code ] || break; sleep 0.1; done
+[ "$(cat code)" = 129 ] || { tail -20 hung_up/logs/rank0.log; fail "closed terminal: exit code $(cat code)"; }
+grep -q 'stopped by SIGHUP' hung_up/logs/rank0.log || { tail hung_up/logs/rank0.log; fail "closed terminal: not named"; }
+[ -s hung_up/ckpt_latest.pth ] || fail "closed terminal: nothing was saved"
+nothing_left "the closed terminal"
 
 # Two processes by hand whose recipes differ.
 port=$((20000 + $$ % 20000))
@@ -78,5 +72,10 @@ code=0; by_hand 0 0.1 || code=$?
 [ $code = 1 ] || { cat hand0.log; fail "recipes that differ: exit code $code"; }
 wait $pid && fail "recipes that differ: rank 1 went on"
 grep -q 'the recipe differs between processes' hand0.log || { cat hand0.log; fail "recipes that differ"; }
-
 grep -q 'environment started 2 processes, which overrides' hand0.log || { cat hand0.log; fail "no word of the override"; }
+
+# One process by hand that asks for a group of its own ends as a plain one.
+tiny_recipe recipe.yaml "$PWD/data" 2
+"$SGTRAIN" recipe.yaml --run-dir plain 2>plain.log || { cat plain.log; fail "one process"; }
+RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$SGTRAIN" recipe.yaml --run-dir group 2>group.log || { cat group.log; fail "a group of one"; }
+same_end plain group
