@@ -1,5 +1,6 @@
 """The peer of train_step_tool: the reference implementation's model and loss in PyTorch, the same
-synthetic data. Usage as train_step_tool, then default|channels_last for the layout."""
+synthetic data. Usage as train_step_tool, then default|channels_last for the layout. With RANK and
+WORLD_SIZE it is one of several processes under DistributedDataParallel over Gloo."""
 import json
 import os
 import resource
@@ -35,6 +36,12 @@ def main():
     detection = name.startswith("yolo")
     classes = 80 if detection else 1000
     model = models.get(name, num_classes=classes).to(memory_format=layout).train()
+    ranks = int(os.environ.get("WORLD_SIZE", "1"))
+    if ranks > 1:
+        torch.distributed.init_process_group("gloo")
+        # YOLO-NAS has parameters that take no part (placeholders of its blocks), as in the reference's trainer.
+        model = torch.nn.parallel.DistributedDataParallel(model, find_unused_parameters=detection)
+        torch.manual_seed(2 + torch.distributed.get_rank())
     images = torch.rand(batch, 3, size, size).contiguous(memory_format=layout)
     if detection:
         loss_fn = PPYoloELoss(num_classes=classes, use_static_assigner=False)
@@ -57,6 +64,8 @@ def main():
         seconds.append(time.perf_counter() - begin)
         cpu_seconds.append(time.process_time() - cpu_begin)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    if ranks > 1:
+        torch.distributed.destroy_process_group()
     print(json.dumps({"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_mib": peak}))
 
 

@@ -1,20 +1,28 @@
 // Times training steps (forward, loss, backward) of one architecture on synthetic data, for
 // scripts/bench/train_step.py:
 //   train_step_tool ARCHITECTURE SIZE BATCH fp32|bf16 STEPS [THREADS]
-// Prints one line of JSON: seconds and processor seconds of every step, peak resident memory in
-// MiB.
+// With RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT it is one of several processes, BATCH that of
+// each. Prints one line of JSON: seconds and processor seconds of every step, peak resident memory
+// in MiB, milliseconds a step in which gradients were under way and the share of them during
+// backward.
 #include <ATen/ATen.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "dist/factory.h"
+#include "dist/reducer.h"
+#include "dist/sync.h"
 #include "losses/loss.h"
 #include "models/model.h"
 #include "support/build_model.h"
 #include "tensor/device.h"
+#include "train/replicas.h"
+#include "train/step.h"
 
 namespace sgtrain {
 namespace {
@@ -69,6 +77,7 @@ int run(const std::vector<std::string>& args) {
   const at::ScalarType precision = tensor::resolve_precision(args.at(4), at::kCPU);
   tensor::set_threads(args.size() > 6 ? std::stoi(args[6]) : 0);
   tensor::keep_memory();
+  const auto comm = dist::make_communicator(dist::World::current(), at::Device(at::kCPU));
   at::manual_seed(1);
   constexpr int kDetectionClasses = 80, kImageClasses = 1000;
   const std::int64_t classes = name.starts_with("yolo") ? kDetectionClasses : kImageClasses;
@@ -76,6 +85,9 @@ int run(const std::vector<std::string>& args) {
   model->to_channels_last();
   model->train();
   auto loss = make_loss(model->task(), classes);
+  dist::broadcast_state(*comm, model->state());
+  dist::Reducer reducer(*comm, train::reduced_parameters(*model));
+  at::manual_seed(2 + static_cast<std::uint64_t>(comm->rank()));
   const at::Tensor images =
       at::rand({batch, 3, size, size}).contiguous(at::MemoryFormat::ChannelsLast);
   const tensor::Targets targets = make_targets(model->task(), batch, size, classes);
@@ -87,18 +99,24 @@ int run(const std::vector<std::string>& args) {
     for (const at::Tensor& p : parameters) {
       if (p.grad().defined()) p.mutable_grad().zero_();
     }
+    reducer.before_forward();
     at::Tensor value;
     {
       const tensor::AutocastGuard autocast(at::kCPU, precision);
-      value = (*loss)(model->run(images), targets).total();
+      value = train::globalise((*loss)(model->run(images), targets), batch, *comm).total;
     }
-    value.backward();
+    reducer.backward(value);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     times += (times.empty() ? "" : ", ") + std::to_string(seconds.count());
     cpu_times += (cpu_times.empty() ? "" : ", ") + std::to_string(cpu_seconds() - cpu_begin);
   }
-  std::printf("{\"seconds\": [%s], \"cpu_seconds\": [%s], \"peak_mib\": %.1f}\n", times.c_str(),
-              cpu_times.c_str(), static_cast<double>(usage().ru_maxrss) / 1024.0);
+  const auto traffic = reducer.traffic();
+  std::printf(
+      "{\"seconds\": [%s], \"cpu_seconds\": [%s], \"peak_mib\": %.1f, \"communication_ms\": %.2f, "
+      "\"hidden\": %.3f}\n",
+      times.c_str(), cpu_times.c_str(), static_cast<double>(usage().ru_maxrss) / 1024.0,
+      1e3 * traffic.seconds / static_cast<double>(std::max<std::int64_t>(traffic.steps, 1)),
+      traffic.hidden_share());
   return 0;
 }
 
