@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <opencv2/core.hpp>
+#include <set>
 
 #include "core/error.h"
 #include "core/node.h"
@@ -91,8 +92,12 @@ std::filesystem::path only_file(const std::filesystem::path& folder) {
   return files[0];
 }
 
-std::unique_ptr<loggers::Logger> make(const std::string& name, const loggers::RunInfo& run) {
-  return loggers::Logger::registry().parse({name, core::Node::empty()})(run);
+std::unique_ptr<loggers::Logger> make(const std::string& name, const loggers::RunInfo& run,
+                                      bool monitor_system = false) {
+  auto params = core::Tree::make_map();
+  params->set("monitor_system", core::Tree::of(monitor_system));
+  return loggers::Logger::registry().parse(
+      {name, core::Node(params, std::make_shared<core::Problems>())})(run);
 }
 
 }  // namespace
@@ -158,6 +163,25 @@ TEST_CASE("a resumed run starts a new file that cuts the old steps") {
   REQUIRE(events.size() == 2);
   CHECK(one(events[1], 2).number == 6);
   CHECK(one(decode(one(events[1], 7).bytes), 1).number == 1);
+}
+
+TEST_CASE("the system monitor writes into the event file, once at the end at least") {
+  const support::TempDir dir;
+  const auto logger = make("base_sg_logger", {.run_dir = dir.path()}, /*monitor_system=*/true);
+  logger->add_scalar("loss", 0.5, 3);
+  logger->close();
+  std::set<std::string> tags;
+  for (const auto& event : read_events(only_file(dir.path()))) {
+    if (event.count(5) == 0) continue;
+    const Message summary = decode(one(event, 5).bytes);
+    for (auto [value, end] = summary.equal_range(1); value != end; ++value)
+      tags.insert(one(decode(value->second.bytes), 1).bytes);
+  }
+  for (const char* tag : {"loss", "System/memory.usage_percent", "System/disk.usage_percent",
+                          "System/disk.io_write_mbs", "System/network.network_recv_mbs"}) {
+    INFO(tag);
+    CHECK(tags.count(tag) == 1);
+  }
 }
 
 TEST_CASE("only local storage") {

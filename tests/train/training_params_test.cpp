@@ -5,93 +5,117 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "recipe/recipe.h"
+#include "support/golden.h"
+#include "train/tiny_run.h"
 
 using namespace sgtrain;
+using train::testing::TinyRun;
 
 namespace {
 
-const char* const kReferenceKeys[] = {"max_epochs",
-                                      "initial_lr",
-                                      "lr_mode",
-                                      "lr_schedule_function",
-                                      "lr_updates",
-                                      "step_lr_update_freq",
-                                      "lr_decay_factor",
-                                      "cosine_final_lr_ratio",
-                                      "lr_warmup_epochs",
-                                      "lr_warmup_steps",
-                                      "warmup_mode",
-                                      "warmup_initial_lr",
-                                      "lr_cooldown_epochs",
-                                      "multiply_head_lr",
-                                      "finetune",
-                                      "optimizer",
-                                      "optimizer_params",
-                                      "zero_weight_decay_on_bias_and_bn",
-                                      "load_opt_params",
-                                      "batch_accumulate",
-                                      "clip_grad_norm",
-                                      "mixed_precision",
-                                      "sync_bn",
-                                      "precise_bn",
-                                      "precise_bn_batch_size",
-                                      "ema",
-                                      "ema_params",
-                                      "average_best_models",
-                                      "torch_compile",
-                                      "torch_compile_loss",
-                                      "torch_compile_options",
-                                      "enable_qat",
-                                      "seed",
-                                      "loss",
-                                      "criterion_params",
-                                      "train_metrics_list",
-                                      "valid_metrics_list",
-                                      "metric_to_watch",
-                                      "greater_metric_to_watch_is_better",
-                                      "pre_prediction_callback",
-                                      "phase_callbacks",
-                                      "run_validation_freq",
-                                      "run_test_freq",
-                                      "max_train_batches",
-                                      "max_valid_batches",
-                                      "save_model",
-                                      "ckpt_name",
-                                      "ckpt_best_name",
-                                      "save_ckpt_epoch_list",
-                                      "resume",
-                                      "run_id",
-                                      "resume_path",
-                                      "resume_from_remote_sg_logger",
-                                      "resume_strict_load",
-                                      "sg_logger",
-                                      "sg_logger_params",
-                                      "launch_tensorboard",
-                                      "tensorboard_port",
-                                      "tb_files_user_prompt",
-                                      "save_tensorboard_to_s3",
-                                      "silent_mode",
-                                      "log_installed_packages",
-                                      "dataset_statistics",
-                                      "kill_ddp_pgroup_on_end"};
+using Json = nlohmann::ordered_json;
+
+/// A default as the list prints it; maps and lists of components have their own descriptions.
+std::string text_of(const Json& value) {
+  if (value.is_string()) return "'" + value.get<std::string>() + "'";
+  return value.dump();
+}
+
+const core::KeyDoc* find(const std::vector<core::KeyDoc>& docs, const std::string& key) {
+  const auto found =
+      std::find_if(docs.begin(), docs.end(), [&](const auto& doc) { return doc.key == key; });
+  return found == docs.end() ? nullptr : &*found;
+}
 
 }  // namespace
 
-TEST_CASE("every training parameter is listed with its meaning", "[train]") {
+TEST_CASE("every training parameter of the reference is listed with its default", "[train]") {
+  const Json golden = Json::parse(std::ifstream(support::golden("train/training_params.json")));
   const auto docs = train::describe_training_params();
-  for (const char* key : kReferenceKeys) {
+  CHECK(golden["defaults"].size() == 57);
+  Json all = golden["defaults"];
+  all.update(golden["others"]);
+  for (const auto& [key, value] : all.items()) {
     INFO(key);
-    const auto found =
-        std::find_if(docs.begin(), docs.end(), [&](const auto& doc) { return doc.key == key; });
-    CHECK(found != docs.end());
+    const core::KeyDoc* doc = find(docs, key);
+    REQUIRE(doc != nullptr);
+    CHECK_FALSE(doc->required);
+    if (value.is_object()) {
+      CHECK(doc->type == "map");
+    } else if (key == "phase_callbacks") {  // null there: none
+      CHECK(doc->default_value == "[]");
+    } else {
+      CHECK(doc->default_value == text_of(value));
+    }
   }
-  for (const core::KeyDoc& doc : docs) {
+  for (const auto& key : golden["required"]) {
+    INFO(key);
+    const core::KeyDoc* doc = find(docs, key);
+    REQUIRE(doc != nullptr);
+    CHECK(doc->required);
+  }
+}
+
+TEST_CASE("every listed training parameter has a type, a default and a meaning, once", "[train]") {
+  std::set<std::string> keys;
+  for (const core::KeyDoc& doc : train::describe_training_params()) {
     INFO(doc.key);
+    CHECK(keys.insert(doc.key).second);
     CHECK_FALSE(doc.help.empty());
     CHECK_FALSE(doc.type.empty());
     CHECK((doc.required || !doc.default_value.empty()));
+  }
+}
+
+TEST_CASE("keys without effect: defaults are silent, other values one note, services an error",
+          "[train]") {
+  const TinyRun tiny("  max_epochs: 1\n  initial_lr: 0.1\n");
+  const auto notes_with = [&](const std::string& key, const std::string& value) {
+    int count = 0;
+    for (const std::string& note : tiny.plan({"+training_hyperparams." + key + "=" + value}).notes)
+      count += note.find(key + " has no effect") != std::string::npos ? 1 : 0;
+    return count;
+  };
+  int seen = 0;
+  for (const core::KeyDoc& doc : train::inert_training_params()) {
+    INFO(doc.key);
+    CHECK(notes_with(doc.key, doc.default_value) == 0);
+    if (doc.type != "boolean") continue;
+    ++seen;
+    const std::string other = doc.default_value == "true" ? "false" : "true";
+    const bool asks = doc.key == "save_tensorboard_to_s3" || doc.key == "enable_qat" ||
+                      doc.key == "resume_from_remote_sg_logger";
+    if (asks) {
+      CHECK_THROWS_WITH(notes_with(doc.key, other), Catch::Contains("is not available"));
+    } else {
+      CHECK(notes_with(doc.key, other) == 1);
+    }
+  }
+  CHECK(seen == 10);
+  CHECK(notes_with("torch_compile_options", "{mode: reduce-overhead, backend: inductor}") == 0);
+}
+
+TEST_CASE("what a recipe may ask for in vain is an error that says why", "[train]") {
+  const TinyRun tiny("  max_epochs: 1\n  initial_lr: 0.1\n");
+  const auto plan = [&](const std::string& key, const std::string& value) {
+    tiny.plan({"+training_hyperparams." + key + "=" + value});
+  };
+  CHECK_THROWS_WITH(plan("lr_mode", "FunctionLRScheduler"), Catch::Contains("plug-in"));
+  CHECK_THROWS_WITH(plan("lr_schedule_function", "f"), Catch::Contains("Python functions"));
+  for (const char* name :
+       {"YoloXTrainingStageSwitchCallback", "DEKRVisualizationCallback",
+        "ExtremeBatchPoseEstimationVisualizationCallback", "ExtremeBatchSegVisualizationCallback",
+        "SlidingWindowValidationCallback", "RoboflowResultCallback", "ModelConversionCheckCallback",
+        "DeciLabUploadCallback"}) {
+    INFO(name);
+    CHECK_THROWS_WITH(plan("phase_callbacks", std::string("[{") + name + ": {freq: 1}}]"),
+                      Catch::Contains(std::string(name) + " is not available") &&
+                          !Catch::Contains("did you mean"));
   }
 }
 
@@ -103,7 +127,7 @@ TEST_CASE("the file of defaults says what the program does without it", "[train]
   int compared = 0;
   for (const core::KeyDoc& doc : train::describe_training_params()) {
     const auto value = recipe.tree->find(doc.key);
-    if (!value || doc.required || doc.type == "any") continue;  // any: without effect
+    if (!value || doc.required) continue;
     INFO(doc.key);
     using Kind = core::Tree::Kind;
     if (value->kind == Kind::kBool) CHECK(doc.default_value == (value->boolean ? "true" : "false"));
