@@ -33,7 +33,7 @@ say() { echo "setup: $*"; }
 
 # ---- Debian packages --------------------------------------------------------------------------
 packages=(
-  g++ cmake ninja-build ccache mold pkg-config git ca-certificates curl python3  # build
+  g++ cmake ninja-build make ccache mold pkg-config git ca-certificates curl python3  # build
   libyaml-cpp-dev libcli11-dev nlohmann-json3-dev libsimdjson-dev libtinyxml2-dev libcurl4-openssl-dev zlib1g-dev
   libjpeg62-turbo-dev libpng-dev libwebp-dev                                      # images
   libopencv-imgproc-dev libopencv-imgcodecs-dev libopencv-videoio-dev             # last two: a module
