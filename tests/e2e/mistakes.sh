@@ -52,6 +52,10 @@ expect "C4 half a path" 2 'dataset_params.train_dataloader_params.batch_size' ch
 expect "C6 data folder" 2 "$TMPDIR/nowhere" yolo_nas_finetune data_dir=nowhere pretrained=false "class_names=[a,b]" $root
 expect "C7 DP" 2 'DDP' check quickstart multi_gpu=DP
 expect "C7 no GPUs" 2 'device: cpu' check quickstart multi_gpu=AUTO num_gpus=0
+expect "C7 Off and 4" 2 'multi_gpu is Off' check quickstart multi_gpu=Off num_gpus=4
+expect "C7 what mode" 2 'Off, AUTO or DDP' check quickstart multi_gpu=sometimes
+expect "C7 GPUs on the CPU" 2 'processes N' quickstart --gpus 2 --device cpu $root
+expect "C7 a list and a number" 2 'device names 3 GPUs' quickstart --device 0,1,2 --gpus 2 $root
 expect "C7 99 GPUs" 2 'processes N' quickstart --gpus 99 $root
 expect "C10 weights offline" 2 'coco' "${detection[@]/pretrained=false/pretrained=coco}" batch=2
 expect "C12 resume path" 2 'no such checkpoint' quickstart training_hyperparams.resume_path="$TMPDIR/no.pth" $root

@@ -15,6 +15,10 @@ for pid in "${pids[@]}"; do
   i=$((i + 1))
   wait "$pid" || { tail -20 "at_once$i.log"; fail "job $i of 20"; }
 done
+# torchrun's name for --processes; and a recipe for GPUs on the CPU says so.
+"$SGTRAIN" recipe.yaml --device cpu --nproc_per_node 2 multi_gpu=DDP ++num_gpus=8 --run-dir named >named.log 2>&1 || { tail named.log; fail "--nproc_per_node"; }
+grep -q '2 processes' named.log || { cat named.log; fail "--nproc_per_node 2 with --device cpu: not two"; }
+grep -q 'num_gpus and multi_gpu have no effect' named.log || { cat named.log; fail "num_gpus on the CPU: no note"; }
 for i in $(seq 10); do job "in_a_row$i" || { tail -20 "in_a_row$i.log"; fail "start $i"; }; done
 [ -z "$(ls tmp)" ] || fail "left: $(ls tmp)"
 for exe in /proc/[0-9]*/cwd; do
