@@ -8,6 +8,7 @@ import sys
 import time
 
 os.environ.setdefault("CRASH_HANDLER", "FALSE")
+results = os.fdopen(os.dup(1), "w")  # super_gradients silences the other ranks' stdout
 import torch  # noqa: E402
 from super_gradients.training import models  # noqa: E402
 from super_gradients.training.losses import PPYoloELoss  # noqa: E402
@@ -66,7 +67,7 @@ def main():
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     if ranks > 1:
         torch.distributed.destroy_process_group()
-    print(json.dumps({"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_mib": peak}))
+    print(json.dumps({"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_mib": peak}), file=results, flush=True)
 
 
 main()
