@@ -74,6 +74,14 @@ std::string size_warning(const std::string& path, cv::Size annotated, cv::Size r
                             : "");
 }
 
+void throw_together(const std::vector<core::InputError>& mistakes) {
+  if (mistakes.empty()) return;
+  if (mistakes.size() == 1) throw mistakes.front();
+  std::string text = fmt::format("{} kinds of mistakes", mistakes.size());
+  for (const core::InputError& mistake : mistakes) text += fmt::format("\n- {}", mistake.what());
+  throw core::InputError(text);
+}
+
 }  // namespace
 
 void accept_without_effect(core::Node& node, std::initializer_list<const char*> keys) {
@@ -124,11 +132,17 @@ DetectionDataset::DetectionDataset(const DetectionParams& params, RawAnnotations
   if (static_cast<std::int64_t>(raw.names.size()) > kMaxImages) {
     throw core::InputError("more than 100 million images", params.where);
   }
-  ClassMap classes = map_classes({.names = raw.source_classes,
-                                  .ignored = raw.ignored_classes,
-                                  .places = raw.class_places,
-                                  .file = raw.classes_from},
-                                 params.classes, params.where, report_.warnings);
+  ClassMap classes;
+  try {
+    classes = map_classes({.names = raw.source_classes,
+                           .ignored = raw.ignored_classes,
+                           .places = raw.class_places,
+                           .file = raw.classes_from},
+                          params.classes, params.where, report_.warnings);
+  } catch (const core::InputError& error) {
+    raw.mistakes.push_back(error);
+  }
+  throw_together(raw.mistakes);
   class_names_ = std::move(classes.names);
   normalised_ = raw.normalised;
   check_boxes(raw, classes.to_output);

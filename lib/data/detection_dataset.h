@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "data/classes.h"
 #include "data/dataset.h"
 #include "data/string_pool.h"
@@ -50,6 +51,8 @@ struct RawAnnotations {
   /// "file:line" of a box, from its image index and line.
   std::function<std::string(std::size_t, std::uint32_t)> place;
   Report report;  // what the format found so far
+  /// What makes the annotations unusable, each kind once: the data set throws them together.
+  std::vector<core::InputError> mistakes;
 };
 
 class DetectionDataset : public Dataset {

@@ -245,6 +245,26 @@ TEST_CASE("A15: training on some classes; the other images are background on req
   CHECK_THAT(kept->report().text(), Contains("1 images lost all their boxes"));
 }
 
+TEST_CASE("a picture of crowd regions alone is empty only where crowds are left out") {
+  const Folder folder;  // one with a box, one with a crowd, one with nothing
+  folder.write_lists(box(5, 1, "1, 1, 5, 5") + "," + box(3, 1, "2, 2, 6, 6", R"(, "iscrowd": 1)"));
+  CHECK(folder.open()->size() == 2);  // as the reference, whose targets are those and the crowds
+  CHECK(folder.open("with_crowd: False")->size() == 1);
+  CHECK(folder.open("ignore_empty_annotations: False")->size() == 3);
+}
+
+TEST_CASE("all kinds of mistakes of an annotation file are one error") {
+  const Folder folder;
+  folder.write(R"({"images": [{"id": 5, "file_name": "a.png"}, {"id": 5, "file_name": "b.png"}],
+     "annotations": [)" +
+               box(5, 7, "1, 1, 5, 5") + R"(], "categories": [{"id": 1, "name": "cat"}]})");
+  const std::string error = folder.error("all_classes_list: [dog]");
+  CHECK_THAT(error, Contains("3 kinds of mistakes"));
+  CHECK_THAT(error, Contains("category_id 7"));
+  CHECK_THAT(error, Contains("two images have the id 5"));
+  CHECK_THAT(error, Contains("'cat' is not listed"));
+}
+
 TEST_CASE("the counts add up and max_num_samples takes the first images") {
   const Folder folder;
   folder.write_lists(box(5, 1, "1, 1, 5, 5") + "," + box(9, 1, "1, 1, 5, 5"));

@@ -61,6 +61,19 @@ class Folder {
   support::TempDir dir_;
 };
 
+TEST_CASE("all kinds of mistakes of a VOC folder are one error") {
+  const Folder folder;
+  folder.add("a.png", file(object("cow", "1 1 9 9")));
+  folder.add("b.png", "<annotation><object>");
+  folder.add("c.png", "no xml");
+  const std::string error = folder.error();
+  CHECK_THAT(error, Contains("2 kinds of mistakes"));
+  CHECK_THAT(error, Contains("2 unreadable annotation files"));
+  CHECK_THAT(error, Contains("b.xml"));
+  CHECK_THAT(error, Contains("c.xml"));
+  CHECK_THAT(error, Contains("'cow' is not listed"));
+}
+
 TEST_CASE("objects and size of one file") {
   const VocFile read = parse_voc_xml(
       "<?xml version=\"1.0\"?><!-- c "

@@ -48,6 +48,16 @@ class Folder {
   support::TempDir dir_;
 };
 
+TEST_CASE("all kinds of mistakes of label files are one error") {
+  const Folder folder;
+  folder.pair("a", "3 0.5 0.5 0.2 0.2\n0 0.5 0.5 0.2\ncat 0.5 0.5 0.2 0.2\n");
+  const std::string error = folder.error();
+  CHECK_THAT(error, Contains("2 kinds of mistakes"));
+  CHECK_THAT(error, Contains("a.txt:1: class 3"));
+  CHECK_THAT(error, Contains("a.txt:2: 4 values"));
+  CHECK_THAT(error, Contains("a.txt:3: class must be an integer"));
+}
+
 TEST_CASE("rows of label files") {
   YoloRow row;
   SECTION("the plain form") {

@@ -162,9 +162,10 @@ class CocoReader {
   void image(const JsonElement& element);
   void annotation(const JsonElement& element);
   void category(const JsonElement& element);
+  /// 0 for a category that is not listed, which is a mistake.
   std::vector<std::int32_t> labels_of_boxes(
       const std::unordered_map<std::int64_t, std::int32_t>& label_of);
-  std::unordered_map<std::int64_t, std::uint32_t> index_images() const;
+  std::unordered_map<std::int64_t, std::uint32_t> index_images();
 
   std::filesystem::path file_;
   RawAnnotations& raw_;
@@ -250,14 +251,15 @@ void CocoReader::category(const JsonElement& element) {
   categories_.push_back(std::move(category));
 }
 
-std::unordered_map<std::int64_t, std::uint32_t> CocoReader::index_images() const {
+std::unordered_map<std::int64_t, std::uint32_t> CocoReader::index_images() {
   std::unordered_map<std::int64_t, std::uint32_t> index;
   index.reserve(raw_.ids.size());
   for (std::size_t i = 0; i < raw_.ids.size(); ++i) {
     if (index.emplace(raw_.ids[i], static_cast<std::uint32_t>(i)).second) continue;
-    throw core::InputError(fmt::format("two images have the id {}: '{}' and '{}'", raw_.ids[i],
-                                       raw_.names[index.at(raw_.ids[i])], raw_.names[i]),
-                           file_.native());
+    raw_.mistakes.emplace_back(fmt::format("two images have the id {}: '{}' and '{}'", raw_.ids[i],
+                                           raw_.names[index.at(raw_.ids[i])], raw_.names[i]),
+                               file_.native());
+    break;  // one of this kind
   }
   return index;
 }
@@ -287,7 +289,8 @@ std::vector<std::int32_t> CocoReader::labels_of_boxes(
   for (const Category& category : categories_)
     text += fmt::format(" {}: {},", category.id, category.name);
   text.pop_back();
-  throw core::InputError(text, file_.native());
+  raw_.mistakes.emplace_back(text, file_.native());
+  return labels;
 }
 
 void CocoReader::arrange(const std::vector<std::int64_t>& ignored_ids) {
@@ -342,7 +345,7 @@ void CocoReader::arrange(const std::vector<std::int64_t>& ignored_ids) {
 }
 
 /// The folder must hold at least one of the first images; nothing is worse than finding out later.
-void check_images_folder(const RawAnnotations& raw, const std::string& where) {
+void check_images_folder(RawAnnotations& raw, const std::string& where) {
   const std::size_t tries = std::min<std::size_t>(raw.names.size(), 3);
   std::string tried;
   for (std::size_t i = 0; i < tries; ++i) {
@@ -352,8 +355,8 @@ void check_images_folder(const RawAnnotations& raw, const std::string& where) {
     tried += "\n  " + file.native();
   }
   if (tries > 0) {
-    throw core::InputError("the annotated images are not in the image folder; tried:" + tried,
-                           where);
+    raw.mistakes.emplace_back("the annotated images are not in the image folder; tried:" + tried,
+                              where);
   }
 }
 

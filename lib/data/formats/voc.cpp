@@ -115,7 +115,7 @@ class VocReader {
   void take_xml(const VocFile& file, const std::string& path, Part& part) const;
   void take_rows(std::string_view text, const std::string& path, Part& part) const;
   void append(std::vector<Part>& parts);
-  void require_classes(const std::vector<std::string>& found) const;
+  void require_classes(const std::vector<std::string>& found);
 
   const VocParams& params_;
   std::filesystem::path images_root_, labels_root_;
@@ -144,7 +144,6 @@ void VocReader::read_one(const Folder& folder, std::size_t index, std::string& b
       }
       state = text ? 0 : 1;
     } catch (const core::Error& error) {
-      if (!params_.common.skip_bad) throw;
       part.report.add(Finding::kBadFile, error.what());
       state = 2;
     }
@@ -240,13 +239,20 @@ void VocReader::append(std::vector<Part>& parts) {
     raw_.report.merge(part.report);
     part = {};
   }
+  if (const auto bad = raw_.report.count(Finding::kBadFile); bad > 0 && !params_.common.skip_bad) {
+    const auto& first = raw_.report.first(Finding::kBadFile);
+    raw_.mistakes.emplace_back(bad == 1 ? first.front()
+                                        : fmt::format("{} unreadable annotation files\n  {}", bad,
+                                                      core::join(first, "\n  ")),
+                               "", "correct them, or count and leave them out with skip_bad: True");
+  }
   require_classes(raw_.source_classes);
 }
 
-void VocReader::require_classes(const std::vector<std::string>& found) const {
+void VocReader::require_classes(const std::vector<std::string>& found) {
   if (!params_.common.classes.all_classes_list.empty()) return;
   const std::set<std::string> sorted(found.begin(), found.end());
-  throw core::InputError(
+  raw_.mistakes.emplace_back(
       "all_classes_list is missing: the order of the classes decides their ids",
       params_.common.where,
       "the annotations name all_classes_list: " + show_classes({sorted.begin(), sorted.end()}));

@@ -103,8 +103,8 @@ class YoloReader {
 
   void read(Source& source, RawAnnotations& raw);
   const std::vector<bool>& ignored() const { return ignored_; }
-  /// Errors that only the whole set can show.
-  void finish() const;
+  /// Mistakes that only the whole set can show.
+  std::vector<core::InputError> mistakes() const;
 
  private:
   void read_file(std::string_view text, const std::filesystem::path& file, Part& part) const;
@@ -218,9 +218,10 @@ void YoloReader::append(std::vector<Part>& parts, RawAnnotations& raw) {
   }
 }
 
-void YoloReader::finish() const {
+std::vector<core::InputError> YoloReader::mistakes() const {
+  std::vector<core::InputError> out;
   if (total_.pixel_rows * 2 > total_.rows) {
-    throw core::InputError(
+    out.emplace_back(
         fmt::format("{} of {} rows look like pixel coordinates\n  {}", total_.pixel_rows,
                     total_.rows, core::join(total_.pixel_offenders, "\n  ")),
         params_.common.where, "divide x and w by the image's width, y and h by its height");
@@ -233,19 +234,21 @@ void YoloReader::finish() const {
     }
     text +=
         "\n  " + core::join(total_.class_errors, "\n  ") + "\n  classes: " + show_classes(classes_);
-    throw core::InputError(text, params_.common.where,
-                           "correct the ids or the class list, or name stray ids in "
-                           "class_ids_to_ignore");
+    out.emplace_back(text, params_.common.where,
+                     "correct the ids or the class list, or name stray ids in "
+                     "class_ids_to_ignore");
   }
   const std::int64_t bad =
       total_.report.count(Finding::kBadRow) + total_.report.count(Finding::kBadClass);
-  if (bad > 0 && !params_.ignore_invalid_labels) {
+  if (bad > 0 && (!params_.ignore_invalid_labels || !out.empty())) {
     std::string text = fmt::format("{} unreadable rows", bad);
     for (const Finding finding : {Finding::kBadRow, Finding::kBadClass}) {
       for (const std::string& offender : total_.report.first(finding)) text += "\n  " + offender;
     }
-    throw core::InputError(text, params_.common.where);
+    out.emplace_back(text, params_.common.where,
+                     "correct them, or count and leave them out with ignore_invalid_labels: True");
   }
+  return out;
 }
 
 /// A list file names images by path; their labels lie where Ultralytics looks for them.
@@ -330,7 +333,7 @@ RawAnnotations read_yolo(const YoloParams& params, const Paths& paths) {
       }
     }
   }
-  reader.finish();
+  raw.mistakes = reader.mistakes();
   raw.source_classes = std::move(classes);
   raw.ignored_classes = reader.ignored();
   raw.classes_from = params.data_yaml.empty() ? "classes" : params.data_yaml;
