@@ -1,17 +1,30 @@
 #include <memory>
 
 #include "command.h"
+#include "core/error.h"
 #include "core/log.h"
 #include "log_options.h"
 #include "recipe_options.h"
-#include "train/entry.h"
+#include "train/check.h"
 #include "train/run_plan.h"
 
 namespace sgtrain::app {
+namespace {
+
+std::string listed(const std::string& title, const std::vector<std::string>& mistakes) {
+  if (mistakes.size() == 1) return mistakes.front();
+  std::string text = title + ": " + std::to_string(mistakes.size()) + " mistakes";
+  for (const std::string& mistake : mistakes) text += "\n- " + mistake;
+  return text;
+}
+
+}  // namespace
 
 void add_check(CLI::App& root, Action& action) {
-  auto* command =
-      root.add_subcommand("check", "All mistakes of a recipe at once, before any data is touched");
+  auto* command = root.add_subcommand("check",
+                                      "All mistakes of a recipe at once, and the devices and "
+                                      "weights it asks for; no data is touched "
+                                      "unless --data is given");
   struct Options {
     RecipeOptions recipe;
     LogOptions log;
@@ -27,7 +40,8 @@ void add_check(CLI::App& root, Action& action) {
       options->log.apply();
       const train::RunPlan plan = train::plan_run(options->recipe.load_options());
       for (const std::string& note : plan.notes) core::log::result("note: {}\n", note);
-      if (options->data) train::check_data(plan);
+      const auto mistakes = train::mistakes_of(plan, options->data);
+      if (!mistakes.empty()) throw core::InputError(listed(plan.file.string(), mistakes));
       core::log::result("{}: no mistakes\n", plan.file.string());
       return 0;
     };

@@ -38,9 +38,11 @@ void add_evaluate(CLI::App& root, Action& action) {
                                       .checkpoint = {},
                                       .output = {},
                                       .use_ema = !options->raw};
+      if (options->checkpoint.empty()) options->checkpoint = options->recipe.take_checkpoint();
       if (!options->checkpoint.empty())
         evaluate.checkpoint = predict::checkpoint_file(options->checkpoint);
       if (!options->output.empty()) evaluate.output = options->output;
+      if (!evaluate.checkpoint) options->recipe.require_recipe_or_checkpoint();
       recipe::LoadOptions load = options->recipe.load_options(evaluate.checkpoint);
       return train::evaluate_recipe(load, evaluate);
     };

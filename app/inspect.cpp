@@ -1,9 +1,13 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "command.h"
 #include "core/log.h"
+#include "core/text.h"
+#include "predict/load_model.h"
 #include "tensor/checkpoint_file.h"
 #include "tensor/safetensors.h"
 #include "tensor/value.h"
@@ -70,6 +74,19 @@ void print(const std::string& name, const Value& value, int indent, int depth) {
   core::log::result("{}{}: {}\n", pad, name, scalar_text(value));
 }
 
+/// Class names that a checkpoint keeps, ours or SuperGradients'; empty: none.
+std::vector<std::string> class_names(const Value& content) {
+  for (const char* part : {"sgtrain", "processing_params"}) {
+    const Value* holder = content.find(part);
+    const Value* names = holder == nullptr ? nullptr : holder->find("class_names");
+    if (names == nullptr || !names->is_sequence()) continue;
+    std::vector<std::string> out;
+    for (const Value& name : names->items()) out.push_back(key_text(name));
+    if (!out.empty()) return out;
+  }
+  return {};
+}
+
 int inspect(const std::string& file, int depth) {
   if (tensor::is_safetensors(file)) {
     const auto content = tensor::read_safetensors(file);
@@ -77,7 +94,10 @@ int inspect(const std::string& file, int depth) {
     for (const auto& [name, t] : content.tensors) core::log::result("{}: {}\n", name, shape_of(t));
     return 0;
   }
-  print(file, tensor::read_pth(file), 0, depth);
+  const Value content = tensor::read_pth(file);
+  print(file, content, 0, depth);
+  if (const auto names = class_names(content); !names.empty())
+    core::log::result("{} classes: {}\n", names.size(), core::join(names));
   return 0;
 }
 
@@ -91,11 +111,14 @@ void add_inspect(CLI::App& root, Action& action) {
     int depth = 1;
   };
   auto options = std::make_shared<Options>();
-  command->add_option("checkpoint", options->file, "The file")->required();
+  command->add_option("checkpoint", options->file, "The file, or a run folder (its best)")
+      ->required();
   command->add_option("--depth", options->depth, "Levels shown (3 shows every tensor)")
       ->check(CLI::Range(0, 100));
   command->callback([options, &action] {
-    action = [options] { return inspect(options->file, options->depth); };
+    action = [options] {
+      return inspect(predict::checkpoint_file(options->file).string(), options->depth);
+    };
   });
 }
 

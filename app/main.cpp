@@ -4,13 +4,17 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <new>
 #include <string>
 #include <vector>
 
+#include "aliases.h"
 #include "command.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "recipe/recipe.h"
 #include "version.h"
 
 namespace sgtrain::app {
@@ -31,20 +35,64 @@ std::string canonical_option(std::string word) {
   return word;
 }
 
+std::vector<std::string> command_names(const CLI::App& root) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : root.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+    names.insert(names.end(), command->get_aliases().begin(), command->get_aliases().end());
+  }
+  return names;
+}
+
+/// A first word that is neither a command nor a recipe, but resembles a command.
+void refuse_misspelt_command(const std::vector<std::string>& words,
+                             const std::vector<std::string>& commands) {
+  const std::string& word = words.front();
+  const bool plain = word.find_first_of("=./~+-") == std::string::npos;
+  const bool own_folder = std::any_of(words.begin(), words.end(), [](const std::string& option) {
+    return option.starts_with("--config-") || option.starts_with("--cd");
+  });
+  if (!plain || own_folder || core::nearest(word, commands, 1).empty()) return;
+  const auto recipes = recipe::list_recipes({"."});
+  if (std::find(recipes.begin(), recipes.end(), word) != recipes.end()) return;
+  throw core::InputError(
+      "there is no command or recipe '" + word + "'" + core::did_you_mean(word, commands),
+      "command line", "`sgtrain --help` lists the commands, `sgtrain list recipes` the recipes");
+}
+
 std::vector<std::string> arguments_of(int argc, char** argv, const CLI::App& root) {
   std::vector<std::string> words(argv + 1, argv + argc);
+  const auto commands = command_names(root);
+  words = without_aliases(std::move(words), commands);
   std::transform(words.begin(), words.end(), words.begin(), canonical_option);
   if (words.empty()) return words;
   static const std::vector<std::string> kRootFlags{"-h", "--help", "--version", "--help-all"};
   const bool is_flag =
       std::find(kRootFlags.begin(), kRootFlags.end(), words.front()) != kRootFlags.end();
-  const auto commands = root.get_subcommands([](const CLI::App*) { return true; });
-  const bool is_command =
-      std::any_of(commands.begin(), commands.end(),
-                  [&](const CLI::App* command) { return command->check_name(words.front()); });
+  if (is_flag || std::find(commands.begin(), commands.end(), words.front()) != commands.end())
+    return words;
+  refuse_misspelt_command(words, commands);
   // Bare words and options belong to `train`, the command that gave the program its name.
-  if (!is_flag && !is_command) words.insert(words.begin(), "train");
+  words.insert(words.begin(), "train");
   return words;
+}
+
+/// ", did you mean '--recipe'?" for an option that the chosen command does not have.
+std::string option_hint(const CLI::App& root, const std::vector<std::string>& words) {
+  for (const CLI::App* command : root.get_subcommands()) {
+    std::vector<std::string> known;
+    for (const CLI::Option* option : command->get_options()) {
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    }
+    for (const std::string& word : words) {
+      const std::string name = word.substr(0, word.find('='));
+      if (!name.starts_with("--") || std::find(known.begin(), known.end(), name) != known.end())
+        continue;
+      if (const std::string hint = core::did_you_mean(name, known); !hint.empty())
+        return "sgtrain: no option " + name + hint + "\n";
+    }
+  }
+  return {};
 }
 
 int run(int argc, char** argv) {
@@ -80,6 +128,8 @@ int run(int argc, char** argv) {
     root.parse(words);
   } catch (const CLI::ParseError& error) {
     const int code = root.exit(error);
+    if (code == static_cast<int>(CLI::ExitCodes::ExtrasError))
+      std::fputs(option_hint(root, invocation().arguments).c_str(), stderr);
     return code == 0 ? 0 : static_cast<int>(core::ExitCode::kBadInput);
   }
   if (!action) {
@@ -109,6 +159,15 @@ int main(int argc, char** argv) {
     return sgtrain::app::run(argc, argv);
   } catch (const sgtrain::core::Error& error) {
     return sgtrain::app::failed(error.what(), error.exit_code());
+  } catch (const std::filesystem::filesystem_error& error) {
+    // A path that cannot be used is the user's, unless the device itself fails.
+    const bool broken =
+        error.code() == std::errc::io_error || error.code() == std::errc::no_space_on_device;
+    return sgtrain::app::failed(error.path1().string() + ": " + error.code().message(),
+                                broken ? ExitCode::kFailed : ExitCode::kBadInput);
+  } catch (const std::bad_alloc&) {
+    return sgtrain::app::failed("out of memory: smaller batches or pictures need less",
+                                ExitCode::kFailed);
   } catch (const std::exception& error) {
     // Only first lines: LibTorch appends a C++ stack that helps nobody at the command line.
     const std::string text = error.what();

@@ -1,8 +1,13 @@
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <exception>
 #include <memory>
+#include <optional>
 #include <set>
+#include <tuple>
 
 #include "command.h"
 #include "core/error.h"
@@ -26,6 +31,7 @@ struct Options {
   std::string checkpoint, model, device = "auto", precision, output = "predictions", json, coco,
                                  coco_annotations;
   std::vector<std::string> inputs, classes;
+  std::vector<double> mean, std;
   int num_classes = 0, imgsz = 0, batch_size = 0, max_predictions = 0, limit = 0;
   double conf = -1, iou = -1;
   bool class_agnostic = false, recursive = false, grid = false, no_fuse = false,
@@ -38,6 +44,8 @@ predict::ModelRequest request_of(const Options& o) {
   if (!o.model.empty()) request.architecture = o.model;
   if (o.num_classes > 0) request.num_classes = o.num_classes;
   if (o.imgsz > 0) request.image_size = o.imgsz;
+  request.mean = o.mean;
+  request.std = o.std;
   request.skip_image_resizing = o.skip_resizing;
   request.like_validation = o.like_validation;
   if (o.conf >= 0) request.thresholds.confidence = o.conf;
@@ -75,10 +83,51 @@ void keep_classes(predict::Prediction& prediction, const std::set<int>& wanted) 
   std::erase_if(prediction.classes, [&](const auto& item) { return !wanted.contains(item.first); });
 }
 
+/// True when --output names a picture to be written, and not a folder of pictures.
+bool is_one_picture(const Options& o) {
+  std::error_code ignored;
+  return image::has_image_suffix(o.output) && !std::filesystem::is_directory(o.output, ignored);
+}
+
+/// Makes a folder, in which `option` then writes.
+void require_folder(std::filesystem::path folder, const std::string& option) {
+  namespace fs = std::filesystem;
+  if (folder.empty()) folder = ".";
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (fs::is_directory(folder, error) && ::access(folder.c_str(), W_OK) == 0) return;
+  throw core::InputError("this folder cannot be written",
+                         fs::absolute(folder).lexically_normal().string(),
+                         "name another one with " + option);
+}
+
+/// Before the model is read: what is asked for must be possible to write.
+void check_output(const Options& o, std::int64_t images) {
+  namespace fs = std::filesystem;
+  const fs::path output = o.output;
+  const bool file = o.grid || is_one_picture(o);
+  if (o.grid && !image::has_image_suffix(output)) {
+    throw core::InputError("the grid is one picture, so --output must name one", output.string(),
+                           "for example --output grid.png");
+  }
+  if (!o.grid && file && images != 1) {
+    throw core::InputError(
+        "--output names one picture, but there are " + std::to_string(images) + " inputs",
+        output.string(), "name a folder, or ask for one picture of all with --grid");
+  }
+  require_folder(file ? output.parent_path() : output, "--output");
+  if (!o.json.empty()) require_folder(fs::path(o.json).parent_path(), "--json");
+  if (!o.coco.empty()) require_folder(fs::path(o.coco).parent_path(), "--coco");
+  if (!o.coco_annotations.empty() && !fs::is_regular_file(o.coco_annotations)) {
+    throw core::InputError("there is no such file", fs::absolute(o.coco_annotations).string(),
+                           "--coco-annotations takes a COCO annotation file");
+  }
+}
+
 class Writer {
  public:
   Writer(const Options& options, const std::vector<std::string>& names)
-      : o_(options), names_(names) {}
+      : o_(options), names_(names), one_picture_(is_one_picture(options)) {}
 
   void add(predict::Result result, const cv::Mat& rgb) {
     const image::DrawOptions draw{
@@ -89,7 +138,8 @@ class Writer {
                            : rgb.clone());
       captions_.push_back(predict::caption(result.prediction, names_));
     } else if (!o_.no_images) {
-      image::write_file(std::filesystem::path(o_.output) / free_name(result.file),
+      const std::filesystem::path output = o_.output;
+      image::write_file(one_picture_ ? output : output / free_name(result.file),
                         predict::draw(rgb, result.prediction, names_, draw));
     }
     results_.push_back(std::move(result));
@@ -100,7 +150,7 @@ class Writer {
       image::write_file(o_.output, image::image_grid(cells_, captions_));
     if (!o_.json.empty()) {
       predict::write_json(o_.json, results_, names_);
-    } else if (!o_.grid) {
+    } else if (!o_.grid && !one_picture_) {
       predict::write_json(std::filesystem::path(o_.output) / "predictions.json", results_, names_);
     }
     if (!o_.coco.empty()) {
@@ -123,15 +173,59 @@ class Writer {
 
   const Options& o_;
   const std::vector<std::string>& names_;
+  bool one_picture_;
   std::vector<predict::Result> results_;
   std::vector<cv::Mat> cells_;
   std::vector<std::string> captions_;
   std::set<std::string> used_;
 };
 
+/// A picture of a batch with what was found in it; nullopt: the network could not take it.
+using Found = std::vector<std::optional<predict::Prediction>>;
+
+/// Predicts on a batch; when that fails, on each picture alone, so that one that cannot be
+/// processed costs no other. Such a picture is named. `wrong` keeps the first mistake of the
+/// user's.
+Found predict_each(predict::Predictor& predictor, const std::vector<predict::Picture>& batch,
+                   std::optional<core::InputError>& wrong) {
+  std::vector<cv::Mat> images;
+  for (const auto& picture : batch) images.push_back(picture.rgb);
+  Found found;
+  try {
+    for (auto& prediction : predictor(images)) found.emplace_back(std::move(prediction));
+    return found;
+  } catch (const core::Interrupted&) {
+    throw;
+  } catch (const std::exception&) {
+    found.clear();  // once more, one by one
+  }
+  for (const auto& picture : batch) {
+    found.emplace_back();
+    std::string why;
+    try {
+      found.back() = std::move(predictor({&picture.rgb, 1}).front());
+      continue;
+    } catch (const core::Interrupted&) {
+      throw;
+    } catch (const core::InputError& error) {
+      if (!wrong) wrong = error;
+      why = error.what();
+    } catch (const core::Error& error) {
+      why = error.what();
+    } catch (const std::exception& error) {
+      why = "the network cannot process it";
+      core::log::debug("{}", error.what());
+    }
+    core::log::warning("skipped: {} ({} x {} pixels): {}", picture.file.string(), picture.rgb.cols,
+                       picture.rgb.rows, why);
+  }
+  return found;
+}
+
 int run(const Options& o) {
   core::signals::install();
   auto source = predict::open_source(o.inputs, o.recursive, o.limit);
+  check_output(o, source->size());
   tensor::set_threads(0);
   const at::Device device = tensor::resolve_device(o.device).front();
   predict::LoadedModel loaded = predict::load_model(request_of(o));
@@ -149,6 +243,7 @@ int run(const Options& o) {
   Writer writer(o, names);
   core::Progress progress("Predicting");
   std::int64_t done = 0, skipped = 0;
+  std::optional<core::InputError> wrong;
   while (done + skipped < source->size()) {
     core::signals::throw_if_stopped("prediction was interrupted");
     std::vector<predict::Picture> batch;
@@ -161,19 +256,22 @@ int run(const Options& o) {
         ++skipped;
       }
     }
-    std::vector<cv::Mat> images;
-    for (const auto& picture : batch) images.push_back(picture.rgb);
-    auto predictions = predictor(images);
+    Found found = predict_each(predictor, batch, wrong);
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      keep_classes(predictions[i], wanted);
-      writer.add({.file = batch[i].file, .image_id = done, .prediction = std::move(predictions[i])},
-                 images[i]);
+      if (!found[i]) {
+        ++skipped;
+        continue;
+      }
+      keep_classes(*found[i], wanted);
+      writer.add({.file = batch[i].file, .image_id = done, .prediction = *std::move(found[i])},
+                 batch[i].rgb);
       ++done;
     }
     progress.update(fmt::format("{}/{}", done + skipped, source->size()));
   }
-  writer.finish();
   progress.finish();
+  if (done == 0 && wrong) throw *wrong;  // no picture fits: a setting is wrong, not a picture
+  writer.finish();
   core::log::result("{} images predicted{} -> {}\n", done,
                     skipped > 0 ? fmt::format(", {} skipped", skipped) : "", o.output);
   return static_cast<int>(skipped > 0 ? core::ExitCode::kSomeSkipped : core::ExitCode::kDone);
@@ -193,7 +291,8 @@ void add_predict(CLI::App& root, Action& action) {
       ->add_option("inputs", o->inputs,
                    "Files, folders, globs; also an IDX image file (MNIST family)")
       ->required();
-  command->add_option("-o,--output,--save", o->output, "Folder written (with --grid: the picture)");
+  command->add_option("-o,--output,--save", o->output,
+                      "Folder written; for one input, or with --grid, the picture's own name");
   command->add_option("--conf", o->conf, "Confidence threshold (default: the checkpoint's)")
       ->check(CLI::Range(0.0, 1.0));
   command->add_option("--iou", o->iou, "IoU threshold of NMS (default: the checkpoint's)")
@@ -225,6 +324,11 @@ void add_predict(CLI::App& root, Action& action) {
       ->check(CLI::PositiveNumber);
   command->add_option("--imgsz", o->imgsz, "Square input size, for files that do not say")
       ->check(CLI::PositiveNumber);
+  for (auto [name, values, help] :
+       {std::tuple("--mean", &o->mean, "Mean of the colours in [0, 1], for files that do not say"),
+        std::tuple("--std", &o->std, "Their standard deviation: 0.229,0.224,0.225")}) {
+    command->add_option(name, *values, help)->delimiter(',')->allow_extra_args(false);
+  }
   command->add_flag("--skip-image-resizing", o->skip_resizing,
                     "Images keep their size (padded to what the network needs)");
   command->add_option("--device", o->device, "cpu, cuda, cuda:1");
@@ -238,6 +342,7 @@ void add_predict(CLI::App& root, Action& action) {
   command->callback([o, &action] {
     action = [o] {
       o->log.apply();
+      if (o->grid && o->output == "predictions") o->output += ".png";
       return run(*o);
     };
   });

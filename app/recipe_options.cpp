@@ -106,6 +106,25 @@ train::Nodes RecipeOptions::nodes() const {
   return nodes;
 }
 
+std::string RecipeOptions::take_checkpoint() {
+  const auto names_weights = [](const std::string& word) {
+    std::error_code ignored;
+    return !is_override(word) && (word.ends_with(".pth") || word.ends_with(".safetensors") ||
+                                  std::filesystem::is_directory(word, ignored));
+  };
+  const auto found = std::find_if(words_.begin(), words_.end(), names_weights);
+  if (found == words_.end()) return {};
+  std::string checkpoint = *found;
+  words_.erase(found);
+  return checkpoint;
+}
+
+void RecipeOptions::require_recipe_or_checkpoint() const {
+  if (!recipe_.empty() || !std::all_of(words_.begin(), words_.end(), is_override)) return;
+  throw core::InputError("nothing to evaluate is given", "command line",
+                         "name a checkpoint or a run folder: sgtrain evaluate --checkpoint RUN");
+}
+
 recipe::LoadOptions RecipeOptions::load_options(
     const std::optional<std::filesystem::path>& checkpoint) const {
   recipe::LoadOptions options;

@@ -26,6 +26,10 @@ class RecipeOptions {
   /// @throws core::InputError when there is no recipe
   recipe::LoadOptions load_options(
       const std::optional<std::filesystem::path>& checkpoint = {}) const;
+  /// A checkpoint or run folder that stands where a recipe may, taken from there; else empty.
+  std::string take_checkpoint();
+  /// @throws core::InputError when neither is given
+  void require_recipe_or_checkpoint() const;
   /// The words of the command line that are overrides, as typed.
   std::vector<std::string> overrides() const;
   /// The overrides that the device flags stand for, without a recipe.

@@ -106,7 +106,9 @@ std::optional<T> convert(const Tree& tree) {
     }
     return std::nullopt;
   } else if constexpr (std::is_floating_point_v<T>) {
-    return number_of(tree);
+    const auto number = number_of(tree);
+    if (number && !std::isfinite(*number)) return std::nullopt;  // no key means infinity or NaN
+    return number;
   } else if constexpr (IsVector<T>::value) {
     if (!tree.is_list()) return std::nullopt;
     T out;
@@ -159,6 +161,20 @@ bool holds_unresolved(const Tree& tree) {
   return tree.unresolved || std::any_of(tree.list.begin(), tree.list.end(), inside) ||
          std::any_of(tree.map.begin(), tree.map.end(),
                      [&](const auto& item) { return inside(item.second); });
+}
+
+/// 1000000, not 1e+06.
+std::string plain_number(double value) {
+  constexpr double kExact = 9e15;
+  if (std::nearbyint(value) == value && std::abs(value) < kExact)
+    return std::to_string(static_cast<std::int64_t>(value));
+  return number_text(value);
+}
+
+std::string bounds_text(double low, double high) {
+  if (std::isinf(low)) return "at most " + plain_number(high);
+  if (std::isinf(high)) return "at least " + plain_number(low);
+  return "in [" + plain_number(low) + ", " + plain_number(high) + "]";
 }
 
 /// The mistake nearly every newcomer makes: `key=` or a trailing blank inside the key.
@@ -274,7 +290,9 @@ T Node::as() {
   }
   auto value = convert<T>(*tree_);
   if (!value) {
-    problem("expected " + type_name<T>() + ", found " + found_text(*tree_));
+    const auto number = std::is_floating_point_v<T> ? number_of(*tree_) : std::nullopt;
+    problem("expected " + type_name<T>() + (number ? " that is finite" : "") + ", found " +
+            found_text(*tree_));
     return T{};
   }
   if constexpr (IsVector<T>::value) mark_all_read(*tree_);
@@ -422,14 +440,11 @@ void Value<T>::fail(const std::string& text) {
 
 template <class T>
 Value<T>& Value<T>::in(double low, double high) {
-  const std::string bounds = std::isinf(low) ? "at most " + number_text(high)
-                             : std::isinf(high)
-                                 ? "at least " + number_text(low)
-                                 : "in [" + number_text(low) + ", " + number_text(high) + "]";
+  const std::string bounds = bounds_text(low, high);
   if (doc_) doc_->bounds = bounds;
   const auto check = [&](double number) {
     if (!(number >= low && number <= high))
-      fail("must be " + bounds + ", found " + number_text(number));
+      fail("must be " + bounds + ", found " + plain_number(number));
   };
   if constexpr (std::is_arithmetic_v<T>) {
     check(static_cast<double>(value_));
@@ -443,11 +458,11 @@ Value<T>& Value<T>::in(double low, double high) {
 
 template <class T>
 Value<T>& Value<T>::above(double low) {
-  if (doc_) doc_->bounds = "above " + number_text(low);
+  if (doc_) doc_->bounds = "above " + plain_number(low);
   if constexpr (std::is_arithmetic_v<T>) {
     if (!(static_cast<double>(value_) > low)) {
-      fail("must be above " + number_text(low) + ", found " +
-           number_text(static_cast<double>(value_)));
+      fail("must be above " + plain_number(low) + ", found " +
+           plain_number(static_cast<double>(value_)));
     }
   }
   return *this;

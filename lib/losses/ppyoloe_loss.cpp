@@ -28,13 +28,14 @@ class PPYoloELoss final : public Loss, public StaticAssignerSwitch {
 
     static Params from(core::Node& n) {
       Params p;
-      p.num_classes = n.get<int>("num_classes").min(1);
+      p.num_classes = n.get<int>("num_classes").in(1, 1 << 20);
       p.use_varifocal_loss = n.get_or("use_varifocal_loss", p.use_varifocal_loss)
                                  .help("varifocal classification loss, else focal");
       p.use_static_assigner = n.get_or("use_static_assigner", p.use_static_assigner)
                                   .help("ATSS, else task-aligned assignment");
       p.reg_max = n.find<int>("reg_max");
-      if (p.reg_max && *p.reg_max < 1) n.problem("reg_max", "must be at least 1");
+      if (p.reg_max && (*p.reg_max < 1 || *p.reg_max > 1024))
+        n.problem("reg_max", "must be in [1, 1024]");
       p.classification_loss_weight =
           n.get_or("classification_loss_weight", p.classification_loss_weight).min(0.0);
       p.iou_loss_weight = n.get_or("iou_loss_weight", p.iou_loss_weight).min(0.0);

@@ -41,7 +41,7 @@ void add_boxes(const at::Tensor& targets, const MetricInput& input, bool normali
 
 DetectionMetricParams DetectionMetricParams::from(core::Node& n) {
   DetectionMetricParams p;
-  p.num_classes = n.get<int>("num_cls|num_classes").min(1);
+  p.num_classes = n.get<int>("num_cls|num_classes").in(1, 1 << 20);
   const core::Component callback = n.component("post_prediction_callback");
   p.callback_key = callback.name + core::write_yaml_inline(*callback.params.tree());
   p.post_prediction_callback = postprocess::DetectionPostprocess::registry().parse(callback);

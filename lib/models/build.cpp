@@ -103,7 +103,14 @@ fs::path find_pretrained(const std::string& architecture, const std::string& dat
   throw core::InputError(
       "no weights '" + data_set + "' of " + architecture + " on this machine; looked for" + tried,
       "checkpoint_params.pretrained_weights",
-      "download the file once and put it there, or give checkpoint_path");
+      "download the file once and put it there, give a file of yours as checkpoint_path "
+      "(pretrained=FILE.pth), or start from random weights with pretrained=false");
+}
+
+fs::path weights_file(const std::string& architecture, const WeightsRequest& request) {
+  return request.checkpoint_path
+             ? find_checkpoint(*request.checkpoint_path, request.base_dir)
+             : find_pretrained(architecture, request.pretrained_weights.value());
 }
 
 std::string load_weights(Model& model, const std::string& architecture,
@@ -116,9 +123,7 @@ std::string load_weights(Model& model, const std::string& architecture,
     if (!request.backbone_only) return {};
     throw core::InputError("load_backbone needs a checkpoint_path", "checkpoint_params");
   }
-  const fs::path path = request.checkpoint_path
-                            ? find_checkpoint(*request.checkpoint_path, request.base_dir)
-                            : find_pretrained(architecture, *request.pretrained_weights);
+  const fs::path path = weights_file(architecture, request);
   const tensor::Weights weights = tensor::read_weights(path);
   std::string text = "weights of " + path.string();
   if (!weights.source.empty()) text += " (" + weights.source + ")";

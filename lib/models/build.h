@@ -65,6 +65,10 @@ struct WeightsRequest {
   std::filesystem::path base_dir{};             // relative paths are looked up here first
 };
 
+/// The file that a request names.
+/// @throws core::InputError with every place that was looked at
+std::filesystem::path weights_file(const std::string& architecture, const WeightsRequest& request);
+
 /// Finds the file, fits its weights (moving average before raw ones), draws a new head when the
 /// class counts differ, and returns lines for the log that say what was done.
 std::string load_weights(Model& model, const std::string& architecture,

@@ -27,8 +27,8 @@ class PPYoloEPostPredictionCallback final : public DetectionPostprocess {
       Params p;
       p.score_threshold = n.get<double>("score_threshold").min(0.0);
       p.nms_threshold = n.get<double>("nms_threshold").in(0.0, 1.0);
-      p.nms_top_k = n.get<int>("nms_top_k").min(1);
-      p.max_predictions = n.get<int>("max_predictions").min(1);
+      p.nms_top_k = n.get<int>("nms_top_k").in(1, 10'000'000);
+      p.max_predictions = n.get<int>("max_predictions").in(1, 1'000'000);
       p.multi_label_per_box = n.get_or("multi_label_per_box", p.multi_label_per_box);
       p.class_agnostic_nms = n.get_or("class_agnostic_nms", p.class_agnostic_nms);
       return p;

@@ -1,6 +1,7 @@
 #include "predict/load_model.h"
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/yaml.h"
 #include "models/build.h"
 #include "tensor/checkpoint.h"
@@ -61,12 +62,25 @@ core::TreePtr arch_params_of(const Description& d, const std::string& where) {
   return params == nullptr ? nullptr : tensor::tree_from_value(*params, where);
 }
 
+core::TreePtr numbers(const std::vector<double>& values, double fallback) {
+  auto list = Tree::make_list();
+  for (const double value : values.empty() ? std::vector<double>{fallback} : values)
+    list->list.push_back(Tree::of(value));
+  return list;
+}
+
 data::Preprocessing read_preprocessing(const Description& d, const ModelRequest& request,
                                        models::Model& model, const std::string& where) {
   const auto* processor = d.sgtrain.find("image_processor");  // exact, where it is ours
   if (processor == nullptr || processor->is_none())
     processor = d.processing_params.find("image_processor");
   if (processor != nullptr && !processor->is_none()) {
+    if (request.image_size || !request.mean.empty() || !request.std.empty()) {
+      core::log::warning(
+          "--imgsz, --mean and --std are for files that do not say how pictures are prepared; {} "
+          "does, so they are not used",
+          where);
+    }
     auto tree = tensor::tree_from_value(*processor, where);
     if (!tree->is_list()) {
       auto list = Tree::make_list();
@@ -90,22 +104,28 @@ data::Preprocessing read_preprocessing(const Description& d, const ModelRequest&
     list->list = {Tree::of(side), Tree::of(side)};
     return list;
   };
-  const auto standardize =
-      data::processing_entry("StandardizeImage", {{"max_value", Tree::of(255.0)}});
+  data::ProcessingList list;
   if (model.task() == models::Task::kDetection) {
-    return data::Preprocessing::from(
-        data::ProcessingList{data::processing_entry("DetectionLongestMaxSizeRescale",
-                                                    {{"output_shape", square(size)}}),
-                             data::processing_entry("DetectionCenterPadding",
-                                                    {{"output_shape", square(size)},
-                                                     {"pad_value", Tree::of(std::int64_t{114})}}),
-                             standardize},
+    list = {
+        data::processing_entry("DetectionLongestMaxSizeRescale", {{"output_shape", square(size)}}),
+        data::processing_entry(
+            "DetectionCenterPadding",
+            {{"output_shape", square(size)}, {"pad_value", Tree::of(std::int64_t{114})}})};
+  } else {
+    list = {data::processing_entry("Resize", {{"size", Tree::of(size)}})};
+  }
+  list.push_back(data::processing_entry("StandardizeImage", {{"max_value", Tree::of(255.0)}}));
+  if (!request.mean.empty() || !request.std.empty()) {
+    list.push_back(data::processing_entry("NormalizeImage", {{"mean", numbers(request.mean, 0.0)},
+                                                             {"std", numbers(request.std, 1.0)}}));
+  } else {
+    core::log::warning(
+        "{} does not say how colours are normalised: they are only divided by 255; if its training "
+        "used a mean and a standard deviation, give --mean and --std (ImageNet: --mean "
+        "0.485,0.456,0.406 --std 0.229,0.224,0.225)",
         where);
   }
-  return data::Preprocessing::from(
-      data::ProcessingList{data::processing_entry("Resize", {{"size", Tree::of(size)}}),
-                           standardize},
-      where);
+  return data::Preprocessing::from(list, where);
 }
 
 /// What validation did, read from the recipe that our checkpoints carry.

@@ -26,6 +26,8 @@ struct ModelRequest {
   std::optional<std::string> architecture;  // needed for files that do not name it
   std::optional<int> num_classes;
   std::optional<int> image_size;  // square input, for files without preprocessing
+  std::vector<double> mean{},
+      std{};  // of the colours in [0, 1], one or three; empty: not normalised
   bool skip_image_resizing = false;
   /// The post-prediction callback of the first validation metric that has one, from the recipe
   /// inside the checkpoint, instead of the thresholds for showing predictions.

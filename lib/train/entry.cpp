@@ -12,60 +12,21 @@
 #include "core/log.h"
 #include "core/process.h"
 #include "core/signals.h"
-#include "data/check.h"
 #include "dist/factory.h"
 #include "dist/launcher.h"
 #include "models/build.h"
 #include "tensor/checkpoint.h"
 #include "tensor/device.h"
 #include "train/assemble.h"
+#include "train/check.h"
 #include "train/checkpoint_files.h"
+#include "train/places.h"
 #include "train/run_dir.h"
 #include "train/trainer.h"
 
 namespace sgtrain::train {
 namespace fs = std::filesystem;
 namespace {
-
-/// How many processes this machine starts, and on which devices.
-struct Places {
-  int processes = 1;
-  std::string device;  // of one process: "cpu", or GPU ids by local rank
-};
-
-Places decide_places(const LaunchPlan& plan) {
-  const Places cpu{plan.cpu_processes, "cpu"};
-  if (!tensor::asks_for_gpu(plan.device) && plan.device != "auto") return cpu;
-  const int gpus = tensor::gpu_count();
-  if (gpus == 0) {
-    if (plan.gpus_demanded || tensor::asks_for_gpu(plan.device)) {
-      throw core::InputError("GPUs were asked for, but none can be used: " + tensor::why_no_gpu(),
-                             "--gpus", "train on the CPU with --device cpu --processes N");
-    }
-    if (plan.processes != 1) {
-      core::log::warning("the recipe asks for {} GPUs, but none can be used ({}): on the CPU",
-                         plan.processes < 0 ? "all" : std::to_string(plan.processes),
-                         tensor::why_no_gpu());
-    }
-    return cpu;
-  }
-  if (plan.cpu_processes > 1)
-    core::log::warning("processes: {} is for device: cpu; on GPUs num_gpus decides",
-                       plan.cpu_processes);
-  int processes = plan.processes < 0 ? gpus : plan.processes;
-  // A launcher that shows each process only its own GPU has counted already.
-  if (processes > gpus && !dist::World::current().joined) {
-    if (plan.gpus_demanded) {
-      throw core::InputError(
-          fmt::format("{} GPUs were asked for, but there are {}", processes, gpus), "--gpus",
-          "ask for fewer, or use --device cpu --processes N");
-    }
-    core::log::warning("the recipe asks for {} GPUs, but there are {}: using {}", processes, gpus,
-                       gpus);
-    processes = gpus;
-  }
-  return {processes, plan.device == "auto" ? "cuda" : plan.device};
-}
 
 /// The device of this process among those the plan names.
 at::Device device_of(const std::string& text, const dist::World& world) {
@@ -275,7 +236,9 @@ int dry_run(RunPlan& plan, const EntryOptions& options) {
 int train_recipe(const recipe::LoadOptions& recipe, const EntryOptions& options) {
   core::signals::install();
   RunPlan plan = plan_run(recipe);
+  require_weights(plan);
   if (options.dry_run) return dry_run(plan, options);
+  require_run_root(plan);
   const Resume resume = find_resume(plan, options);
   const Places places = decide_places(plan.launch);
   if (const auto code = launch_workers(places, options)) return *code;
@@ -301,6 +264,18 @@ int evaluate_recipe(const recipe::LoadOptions& recipe, const EvaluateOptions& op
   if (options.checkpoint) {
     plan.weights = {};
     if (plan.distillation) plan.distillation->teacher_weights = {};
+  }
+  if (!options.checkpoint && !plan.weights.checkpoint_path && !plan.weights.pretrained_weights) {
+    throw core::InputError("nothing to evaluate: no weights are given", "evaluate",
+                           "name a checkpoint or a run folder with --checkpoint, or weights with "
+                           "pretrained=NAME (first weights would be random numbers)");
+  }
+  require_weights(plan);
+  if (const auto& most = plan.training.max_valid_batches) {
+    core::log::info(
+        "only the first {} batches of each set are scored, as the recipe's max_valid_batches says "
+        "(training_hyperparams.max_valid_batches=null: all)",
+        *most);
   }
   const Places places = decide_places(plan.launch);
   if (const auto code = launch_workers(places, options.entry)) return *code;
@@ -340,31 +315,6 @@ int evaluate_recipe(const recipe::LoadOptions& recipe, const EvaluateOptions& op
     }
   });
   return 0;
-}
-
-void check_data(const RunPlan& plan) {
-  const data::Paths paths(plan.recipe_dir);
-  std::vector<const DataPlan*> sets;
-  if (plan.train) sets.push_back(&*plan.train);
-  if (plan.valid) sets.push_back(&*plan.valid);
-  for (const DataPlan& test : plan.tests) sets.push_back(&test);
-  std::unique_ptr<data::Dataset> first;
-  for (const DataPlan* set : sets) {
-    auto dataset = set->dataset(paths);
-    core::log::result("{}: {}\n", set->name, dataset->report().text());
-    const data::Report pictures = data::check_images(*dataset, data::CheckDepth::kHeaders);
-    if (pictures.count(data::Finding::kBadImage) > 0 || !pictures.warnings.empty() ||
-        pictures.count(data::Finding::kSizeMismatch) > 0) {
-      core::log::result("{} pictures: {}\n", set->name, pictures.text());
-    }
-    data::check_num_classes(*dataset, plan.num_classes, set->name);
-    if (!plan.class_names.empty()) data::check_class_names(plan.class_names, *dataset, set->name);
-    if (first) {
-      data::check_same_classes(*first, *dataset);
-    } else {
-      first = std::move(dataset);
-    }
-  }
 }
 
 }  // namespace sgtrain::train

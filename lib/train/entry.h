@@ -42,7 +42,4 @@ struct EvaluateOptions {
 };
 int evaluate_recipe(const recipe::LoadOptions& recipe, const EvaluateOptions& options);
 
-/// Reads, indexes and reports the data of a recipe (`check --data`).
-void check_data(const RunPlan& plan);
-
 }  // namespace sgtrain::train

@@ -107,6 +107,8 @@ WeightsPlan read_weights(core::Node params) {
   params.get_or("load_weights_only", false);
   params.get_or("load_ema_as_net", false);
   plan.checkpoint_num_classes = params.find<int>("checkpoint_num_classes");
+  if (plan.checkpoint_num_classes.value_or(1) < 1)
+    params.problem("checkpoint_num_classes", "must be at least 1");
   if (params.has("strict_load")) {
     core::Node strict = params.child("strict_load");
     std::string text;
@@ -135,12 +137,44 @@ WeightsPlan read_weights(core::Node params) {
   return plan;
 }
 
+/// Keys of `arch_params` that the architecture did not read, but another one would: left from that
+/// one when `architecture` was overridden.
+void explain_foreign_keys(core::Node& arch, const std::string& architecture) {
+  const auto& registry = models::Model::registry();
+  for (const auto& [key, value] : arch.tree()->map) {
+    if (value->was_read || !core::nearest(key, arch.tree()->asked, 1).empty()) continue;
+    std::vector<std::string> owners;
+    for (const auto& entry : registry.entries()) {
+      const auto docs = models::Model::Registry::describe(entry);
+      const bool has = std::any_of(docs.begin(), docs.end(),
+                                   [&](const core::KeyDoc& doc) { return doc.key == key; });
+      if (has) owners.push_back(entry.names.front());
+    }
+    if (owners.empty()) continue;
+    std::sort(owners.begin(), owners.end());
+    arch.problem(key, "belongs to another architecture (" + core::join(owners) + "), " +
+                          architecture + " does not have it: drop it with ~" + arch.path() + "." +
+                          key);
+    core::Node(value, arch.problems()).read_all();
+  }
+}
+
+/// @param role "", "student_" or "teacher_": begins the keys of the architecture and its parameters
 models::Model::Registry::MakerType plan_network(core::Node& root, const std::string& name,
-                                                const char* arch_key) {
+                                                const std::string& role) {
   if (name.empty()) return {};  // reported already
-  core::Node arch = root.child(arch_key);
-  if (!arch.is_map()) arch = core::Node(core::Tree::make_map(), root.problems(), arch_key);
-  return models::Model::registry().parse({.name = name, .params = arch});
+  const std::string key = role + "arch_params";
+  core::Node arch = root.child(key);
+  const auto& registry = models::Model::registry();
+  if (registry.find(name) == nullptr) {
+    root.problem(role + "architecture", registry.unknown(name));
+    arch.read_all();
+    return {};
+  }
+  if (!arch.is_map()) arch = core::Node(core::Tree::make_map(), root.problems(), key);
+  auto make = registry.parse({.name = name, .params = arch});
+  explain_foreign_keys(arch, name);
+  return make;
 }
 
 std::optional<models::NormalizationAdapterParams> read_adapter(core::Node& arch, const char* key) {
@@ -158,7 +192,7 @@ std::optional<models::NormalizationAdapterParams> read_adapter(core::Node& arch,
 void plan_distillation(core::Node& root, RunPlan& plan) {
   DistillationPlan pair;
   pair.teacher_architecture = root.get<std::string>("teacher_architecture");
-  pair.teacher = plan_network(root, pair.teacher_architecture, "teacher_arch_params");
+  pair.teacher = plan_network(root, pair.teacher_architecture, "teacher_");
   pair.teacher_weights = read_weights(root.child("teacher_checkpoint_params"));
   if (!pair.teacher_weights.checkpoint_path && !pair.teacher_weights.pretrained_weights) {
     root.problem("teacher_checkpoint_params",
@@ -193,7 +227,7 @@ void plan_model(core::Node& root, RunPlan& plan) {
   core::Node arch = root.child(arch_key);
   plan.arch_params = arch.is_map() ? arch.tree()->clone() : core::Tree::make_map();
   plan.num_classes = arch.get_or("num_classes", 0);
-  plan.model = plan_network(root, plan.architecture, arch_key);
+  plan.model = plan_network(root, plan.architecture, pair ? "student_" : "");
   plan.weights = read_weights(root.child(pair ? "student_checkpoint_params" : "checkpoint_params"));
 }
 
@@ -326,7 +360,8 @@ RunPlan plan_run(const recipe::LoadOptions& options, const Needs& needs) {
   core::Node data = root.child("dataset_params");
   if (!data.is_map()) root.problem("dataset_params", "required, but not given");
   plan.class_names = strings_of(data.child("class_names"));
-  data.find<int>("num_classes");
+  if (data.find<int>("num_classes").value_or(1) < 1)
+    data.problem("num_classes", "must be at least 1");
   const auto train_name = root.find<std::string>("train_dataloader");
   const auto valid_name = root.find<std::string>("val_dataloader");
   if (needs.training) {

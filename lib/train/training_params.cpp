@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/text.h"
+#include "train/metric_name.h"
+#include "train/watcher.h"
 
 namespace sgtrain::train {
 namespace {
@@ -124,7 +126,13 @@ void read_optimisation(core::Node& node, TrainingParams& p) {
   optimizer.params = node.has("optimizer_params")
                          ? node.child("optimizer_params")
                          : core::Node(core::Tree::make_map(), node.problems(), "optimizer_params");
-  p.optimizer = optim::Optimizer::registry().parse(optimizer);
+  const auto& registry = optim::Optimizer::registry();
+  if (registry.find(p.optimizer_name) != nullptr) {
+    p.optimizer = registry.parse(optimizer);
+  } else {
+    node.problem("optimizer", registry.unknown(p.optimizer_name));
+    optimizer.params.read_all();  // nobody knows what it would read
+  }
   p.zero_weight_decay_on_bias_and_bn = node.get_or("zero_weight_decay_on_bias_and_bn", false);
   p.load_opt_params = node.get_or("load_opt_params", true);
   p.batch_accumulate = node.get_or("batch_accumulate|grad_accum_steps", 1).min(1);
@@ -152,11 +160,45 @@ void read_optimisation(core::Node& node, TrainingParams& p) {
   p.max_non_finite_steps = node.get_or("max_non_finite_steps", 10).min(1);
 }
 
+/// The names that are watched must be among those that this run will log.
+void check_watched(core::Node& node, const TrainingParams& p) {
+  std::vector<std::unique_ptr<metrics::Metric>> metrics;
+  for (const auto& make : p.valid_metrics) metrics.push_back(make());
+  const auto names = logged_names(*p.loss(), metrics);
+  if (!find_metric_name(p.metric_to_watch, names))
+    node.problem("metric_to_watch", unknown_metric(p.metric_to_watch, names));
+  const std::string watched = p.schedule ? p.schedule({})->watches() : "";
+  if (!watched.empty() && !find_metric_name(watched, names))
+    node.problem("lr_mode", "metric_name: " + unknown_metric(watched, names));
+  std::vector<std::unique_ptr<metrics::Metric>> of_training;
+  for (const auto& make : p.train_metrics) of_training.push_back(make());
+  auto all = logged_names(*p.loss(), of_training);
+  all.insert(all.end(), names.begin(), names.end());
+  for (const auto& [name, make] : p.callbacks) {
+    const auto callback = make();
+    const auto* watcher = dynamic_cast<const Watcher*>(callback.get());
+    if (watcher != nullptr && !watcher->watches().empty() &&
+        !find_metric_name(watcher->watches(), all))
+      node.problem("phase_callbacks", name + ": " + unknown_metric(watcher->watches(), all));
+  }
+}
+
 void read_selection(core::Node& node, TrainingParams& p) {
+  const std::size_t before = node.problems()->items().size();
   core::Component loss = node.component("loss");
   if (node.has("criterion_params")) {
     core::Node params = node.child("criterion_params");
-    if (loss.params.size() == 0 && params.size() > 0) loss.params = params;
+    const bool known = losses::Loss::registry().find(loss.name) != nullptr;
+    if (!known) {
+      params.read_all();  // reported below
+    } else if (loss.params.size() == 0 && params.size() > 0) {
+      loss.params = params;
+    } else if (params.size() > 0) {
+      params.problem("does not act, since the loss has parameters of its own (" +
+                     loss.params.where() + "): keep one of them; ~" + params.path() +
+                     " drops these");
+      params.read_all();
+    }
   }
   p.loss = losses::Loss::registry().parse(loss);
   for (const auto& metric : node.components("train_metrics_list")) {
@@ -181,6 +223,7 @@ void read_selection(core::Node& node, TrainingParams& p) {
     }
     p.callbacks.emplace_back(core::fuzzy_key(callback.name), Callback::registry().parse(callback));
   }
+  if (!node.describing() && node.problems()->items().size() == before) check_watched(node, p);
 }
 
 void read_checkpoints(core::Node& node, TrainingParams& p) {

@@ -10,7 +10,7 @@ grep -q variable_setup "$TMPDIR/names" && fail "list recipes shows variable_setu
 mkdir "$TMPDIR/flat"  # not the working folder: a file there goes before a shipped recipe
 while read -r name; do
   needs=()
-  [ "$name" = yolo_nas_finetune ] && needs=(data_dir=somewhere "class_names=[a,b]")
+  [ "$name" = yolo_nas_finetune ] && needs=(data_dir=somewhere "class_names=[a,b]" pretrained=false)
   "$SGTRAIN" check "$name" "${needs[@]}" > "$TMPDIR/out" 2>&1 || fail "check $name: $(cat "$TMPDIR/out")"
   "$SGTRAIN" export-recipe "$name" "${needs[@]}" > "$TMPDIR/flat/$name.yaml"
   "$SGTRAIN" check "$TMPDIR/flat/$name.yaml" > "$TMPDIR/out" 2>&1 || fail "check of exported $name: $(cat "$TMPDIR/out")"
@@ -37,13 +37,13 @@ for format in coco yolo voc; do
   data=$TMPDIR/$format
   "$tool" $format "$data" train 6 3 1 > "$TMPDIR/classes"
   "$tool" $format "$data" val 4 3 2 > /dev/null
-  "$SGTRAIN" check yolo_nas_finetune data="$data" --data > "$TMPDIR/out" 2>&1 || fail "data=$format: $(cat "$TMPDIR/out")"
-  "$SGTRAIN" export-recipe coco2017_yolo_nas_s data="$data" > "$TMPDIR/flat.yaml"
+  "$SGTRAIN" check yolo_nas_finetune data="$data" pretrained=false batch=2 --data > "$TMPDIR/out" 2>&1 || fail "data=$format: $(cat "$TMPDIR/out")"
+  "$SGTRAIN" export-recipe coco2017_yolo_nas_s data="$data" batch=2 > "$TMPDIR/flat.yaml"
   [ "$(grep -cE 'num_(classes|cls): 3$' "$TMPDIR/flat.yaml")" -ge 4 ] || fail "data=$format: classes are not set everywhere"
   grep -qE 'num_(classes|cls): 80$' "$TMPDIR/flat.yaml" && fail "data=$format: 80 classes are left somewhere"
   "$SGTRAIN" check "$TMPDIR/flat.yaml" --data > "$TMPDIR/out" 2>&1 || fail "exported data=$format: $(cat "$TMPDIR/out")"
 done
-"$SGTRAIN" check yolo_nas_finetune data="$TMPDIR/yolo/data.yaml" --data > /dev/null || fail "data=data.yaml"
+"$SGTRAIN" check yolo_nas_finetune data="$TMPDIR/yolo/data.yaml" pretrained=false batch=2 --data > /dev/null || fail "data=data.yaml"
 
 # Short keys that act, and that say so when their value is wrong.
 "$SGTRAIN" export-recipe yolo_nas_finetune data="$TMPDIR/voc" mosaic=0.5 patience=3 imgsz=320 > "$TMPDIR/flat.yaml"
@@ -53,7 +53,7 @@ for wrong in mosaic=2 freeze=-1 cache=disk fraction=0 fraction=1.5 close_mosaic=
   "$SGTRAIN" check yolo_nas_finetune data="$TMPDIR/voc" $wrong > "$TMPDIR/out" 2>&1 || code=$?
   [ $code -eq 2 ] || fail "$wrong gave exit code $code: $(cat "$TMPDIR/out")"
 done
-"$SGTRAIN" check yolo_nas_finetune data="$TMPDIR/voc" freeze=5 cache=ram fraction=0.5 close_mosaic=2 > /dev/null
+"$SGTRAIN" check yolo_nas_finetune data="$TMPDIR/voc" pretrained=false freeze=5 cache=ram fraction=0.5 close_mosaic=2 > /dev/null
 
 # Options that the README shows exist.
 grep -oE '(^|[ `/])sgtrain [^#`]*' "$SGTRAIN_SOURCE_DIR/README.md" | grep -oE -- '--[a-z][a-z-]+' | sort -u > "$TMPDIR/shown"

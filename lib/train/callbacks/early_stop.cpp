@@ -3,13 +3,14 @@
 
 #include "core/text.h"
 #include "train/callback.h"
+#include "train/watcher.h"
 
 namespace sgtrain::train {
 namespace {
 
 /// Stops when the monitored value has not improved by more than min_delta for `patience` looks, is
 /// not finite, or has passed `threshold`.
-class EarlyStop final : public Callback {
+class EarlyStop final : public Callback, public Watcher {
  public:
   struct Params {
     bool after_training = false;  // phase TRAIN_EPOCH_END; else VALIDATION_EPOCH_END
@@ -44,6 +45,8 @@ class EarlyStop final : public Callback {
   Requests on_validation_loader_end(PhaseContext& context) override {
     return p_.after_training ? Requests{} : look(context);
   }
+
+  std::string watches() const override { return p_.strict ? p_.monitor : ""; }
 
   tensor::Value save() const override {
     tensor::Value out = tensor::Value::dict();

@@ -20,8 +20,8 @@ class DetectionMultiscalePrePredictionCallback final : public Callback {
     int change_frequency = 10;  // batches
     static Params from(core::Node& n) {
       Params p;
-      p.multiscale_range = n.get_or("multiscale_range", p.multiscale_range).min(0);
-      p.image_size_steps = n.get_or("image_size_steps", p.image_size_steps).min(1);
+      p.multiscale_range = n.get_or("multiscale_range", p.multiscale_range).in(0, 1024);
+      p.image_size_steps = n.get_or("image_size_steps", p.image_size_steps).in(1, 4096);
       p.change_frequency = n.get_or("change_frequency", p.change_frequency).min(1);
       return p;
     }
