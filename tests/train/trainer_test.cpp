@@ -294,6 +294,37 @@ TEST_CASE("ReduceLROnPlateau lowers the rate in a run and survives a resume", "[
   CHECK(more->optimizer->groups().front().lr == Approx(0.1 / 32));
 }
 
+TEST_CASE("CyclicLR cycles the momentum against the rate, across a resume too", "[train]") {
+  const std::string mode =
+      "  initial_lr: 0.05\n  lr_mode: {CyclicLR: {base_lr: 0.01, max_lr: 0.05, step_size_up: 4, "
+      "phase: TRAIN_BATCH_STEP}}\n";
+  const auto momentum = [](const train::Run& run) {
+    const auto state = run.optimizer->state_dict();
+    for (const auto& [key, value] : state.groups.front().options) {
+      if (key == "momentum") return value.as_double();
+      if (key == "betas") return value.items().at(0).as_double();
+    }
+    return -1.0;
+  };
+  for (const char* optimizer : {"SGD", "AdamW"}) {
+    INFO(optimizer);
+    const TinyRun tiny("  max_epochs: 1\n  optimizer: " + std::string(optimizer) + "\n" + mode);
+    const auto run = tiny.run(/*saves=*/true);
+    CHECK(momentum(*run) == Approx(0.9));  // max_momentum
+    train::Trainer(*run).fit();
+    CHECK(run->optimizer->groups().front().lr == Approx(0.04));  // 5 of 4 + 4 steps
+    CHECK(momentum(*run) == Approx(0.9 - 0.1 * 0.75));
+    const auto more = tiny.run(/*saves=*/true, {"training_hyperparams.max_epochs=2"});
+    train::Trainer trainer(*more);
+    trainer.resume(tiny.run_dir() / "ckpt_latest.pth");
+    CHECK(momentum(*more) == Approx(0.9 - 0.1 * 0.75));
+    trainer.fit();
+    CHECK(momentum(*more) == Approx(0.9 - 0.1 * 0.5));  // 10 steps
+  }
+  const TinyRun without("  max_epochs: 1\n  optimizer_params: {momentum: 0.0}\n" + mode);
+  CHECK_THROWS_WITH(without.run(), Catch::Contains("cycle_momentum: False"));
+}
+
 TEST_CASE("an unknown value for ReduceLROnPlateau is an error before data is read", "[train]") {
   const TinyRun tiny(
       "  max_epochs: 1\n  initial_lr: 0.1\n  lr_mode: {ReduceLROnPlateau: {metric_name: "
