@@ -42,6 +42,7 @@ std::vector<fs::path> find_images(const std::vector<std::string>& names, bool re
   std::vector<fs::path> files;
   for (const std::string& name : names) {
     std::vector<fs::path> here;
+    if (name.empty()) throw core::InputError("an empty name", "inputs", "name files or folders");
     if (fs::is_directory(name)) {
       here = images_of(name, recursive);
       if (here.empty()) {

@@ -181,6 +181,7 @@ std::unique_ptr<postprocess::DetectionPostprocess> make_postprocess(
 }  // namespace
 
 fs::path checkpoint_file(const fs::path& name) {
+  if (name.empty()) throw core::InputError("an empty name", "checkpoint", "name a file");
   if (fs::is_regular_file(name)) return name;
   if (fs::is_directory(name)) {
     for (const char* file : {"ckpt_best.pth", "ckpt_latest.pth"}) {

@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/process.h"
 #include "core/signals.h"
+#include "core/writable.h"
 #include "dist/factory.h"
 #include "dist/launcher.h"
 #include "models/build.h"
@@ -240,6 +241,7 @@ int train_recipe(const recipe::LoadOptions& recipe, const EntryOptions& options)
   if (options.dry_run) return dry_run(plan, options);
   require_run_root(plan);
   const Resume resume = find_resume(plan, options);
+  if (resume.dir) core::check_can_make_folder(*resume.dir);
   const Places places = decide_places(plan.launch);
   if (const auto code = launch_workers(places, options)) return *code;
 
@@ -259,6 +261,7 @@ int train_recipe(const recipe::LoadOptions& recipe, const EntryOptions& options)
 }
 
 int evaluate_recipe(const recipe::LoadOptions& recipe, const EvaluateOptions& options) {
+  if (options.output) core::check_can_write_file(*options.output);
   core::signals::install();
   RunPlan plan = plan_run(recipe, {.training = false, .validation = true});
   if (options.checkpoint) {

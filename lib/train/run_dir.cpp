@@ -52,7 +52,7 @@ void check_name(const std::string& key, const std::string& name) {
       name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
       std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
   if (bad) {
-    throw core::InputError("'" + name + "' is no name for a folder", key,
+    throw core::InputError("'" + name + "' is no name for a file or folder", key,
                            "use a name without '/', '..' and control characters");
   }
 }

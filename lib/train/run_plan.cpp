@@ -84,6 +84,13 @@ DataPlan plan_data(core::Node& params, const std::string& name, const std::strin
         loader_key,
         "says no data set: give `dataset: ClassName` here, or a loader's name at the top level");
   }
+  if (!class_name.empty() && data::Dataset::registry().find(class_name) == nullptr) {
+    core::Node& named = loader.has("dataset") ? loader : params;
+    named.problem(loader.has("dataset") ? "dataset" : dataset_key,
+                  data::Dataset::registry().unknown(class_name));
+    dataset.read_all();  // nobody knows what it would read
+    return plan;
+  }
   if (!class_name.empty()) {
     plan.dataset = data::Dataset::registry().parse({.name = class_name, .params = dataset});
   }
@@ -380,6 +387,8 @@ RunPlan plan_run(const recipe::LoadOptions& options, const Needs& needs) {
   root.report_unread();
   problems->throw_if_any(recipe.file.string());
   check_name("experiment_name", plan.experiment_name);
+  check_name("training_hyperparams.ckpt_name", plan.training.ckpt_name);
+  check_name("training_hyperparams.ckpt_best_name", plan.training.ckpt_best_name);
   plan.notes = recipe.notes;
   plan.notes.insert(plan.notes.end(), problems->notes().begin(), problems->notes().end());
   return plan;

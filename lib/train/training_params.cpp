@@ -69,6 +69,18 @@ void read_inert(core::Node& node) {
   }
 }
 
+/// Parses the component that `key` names. An unknown name is reported at that key, since its
+/// parameters may stand elsewhere.
+template <class Registry>
+typename Registry::MakerType parse_at(core::Node& node, const char* key, core::Component component,
+                                      const Registry& registry) {
+  if (component.name.empty() || registry.find(component.name) != nullptr)
+    return registry.parse(std::move(component));
+  node.problem(key, registry.unknown(component.name));
+  if (component.params.tree() != node.tree()) component.params.read_all();
+  return {};
+}
+
 std::map<std::string, double> read_initial_lr(core::Node& node) {
   std::map<std::string, double> rates;
   if (!node.has("initial_lr")) {
@@ -105,13 +117,13 @@ void read_learning_rate(core::Node& node, TrainingParams& p) {
                  "Python functions cannot run here; a schedule of your own is a plug-in");
   } else if (mode) {
     if (mode->params.size() == 0) mode->params = node;
-    p.schedule = optim::LrSchedule::registry().parse(*mode);
+    p.schedule = parse_at(node, "lr_mode", *mode, optim::LrSchedule::registry());
   }
   if (p.lr_warmup_epochs > 0 || p.lr_warmup_steps > 0) {
     auto warmup = node.find_component("warmup_mode");
     if (!warmup) warmup = core::Component{.name = "LinearEpochLRWarmup", .params = node};
     if (warmup->params.size() == 0) warmup->params = node;
-    p.warmup = optim::LrWarmup::registry().parse(*warmup);
+    p.warmup = parse_at(node, "warmup_mode", *warmup, optim::LrWarmup::registry());
   }
   // Keys of schedules and warm-ups that are not in use still belong to this map.
   for (const char* key : {"warmup_mode", "warmup_initial_lr", "cosine_final_lr_ratio", "lr_updates",
@@ -200,7 +212,7 @@ void read_selection(core::Node& node, TrainingParams& p) {
       params.read_all();
     }
   }
-  p.loss = losses::Loss::registry().parse(loss);
+  p.loss = parse_at(node, "loss", loss, losses::Loss::registry());
   for (const auto& metric : node.components("train_metrics_list")) {
     p.train_metrics.push_back(metrics::Metric::registry().parse(metric));
   }
