@@ -18,7 +18,7 @@ void add_evaluate(CLI::App& root, Action& action) {
     RecipeOptions recipe;
     LogOptions log;
     std::string checkpoint, output;
-    bool raw = false;
+    bool raw = false, only_tests = false;
   };
   auto options = std::make_shared<Options>();
   options->recipe.add_recipe(*command);
@@ -28,6 +28,8 @@ void add_evaluate(CLI::App& root, Action& action) {
       "--checkpoint,--weights", options->checkpoint,
       "File, or a run folder (its best); its own recipe is used when none is given");
   command->add_flag("--raw", options->raw, "The trained weights instead of their moving average");
+  command->add_flag("--test-loaders", options->only_tests,
+                    "The recipe's test sets alone; it needs no other set then");
   command->add_option("-o,--output", options->output, "Also write the values as JSON");
   command->callback([options, &action] {
     action = [options] {
@@ -37,7 +39,8 @@ void add_evaluate(CLI::App& root, Action& action) {
                                                 .nodes = options->recipe.nodes()},
                                       .checkpoint = {},
                                       .output = {},
-                                      .use_ema = !options->raw};
+                                      .use_ema = !options->raw,
+                                      .only_tests = options->only_tests};
       if (options->checkpoint.empty()) options->checkpoint = options->recipe.take_checkpoint();
       if (!options->checkpoint.empty())
         evaluate.checkpoint = predict::checkpoint_file(options->checkpoint);

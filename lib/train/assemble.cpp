@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -65,20 +66,15 @@ std::unique_ptr<data::Dataset> build_dataset(const DataPlan& plan, const RunPlan
   return dataset;
 }
 
-/// Ends mosaic and mixup for the last epochs; between epochs, when no loader thread works.
-class CloseMosaic final : public Callback {
- public:
-  CloseMosaic(data::Pipeline& pipeline, int from_epoch)
-      : pipeline_(pipeline), from_epoch_(from_epoch) {}
-  Requests on_train_loader_start(PhaseContext& context) override {
-    if (context.state.epoch >= from_epoch_) pipeline_.close_mosaic();
-    return {};
-  }
-
- private:
-  data::Pipeline& pipeline_;
-  int from_epoch_;
-};
+/// The last `epochs` epochs go without mosaic and mixup.
+std::unique_ptr<Callback> close_mosaic(int epochs, int max_epochs) {
+  const auto params = core::Tree::make_map();
+  params->set("next_stage_start_epoch",
+              core::Tree::of(static_cast<std::int64_t>(std::max(0, max_epochs - epochs))));
+  return Callback::registry().parse(
+      {.name = "YoloXTrainingStageSwitchCallback",
+       .params = core::Node(params, std::make_shared<core::Problems>())})();
+}
 
 /// Learning rates by prefix, 0 for what `freeze` names.
 std::map<std::string, double> learning_rates(const RunPlan& plan, models::Model& model) {
@@ -131,11 +127,13 @@ void build_data(const RunPlan& plan, Run& run) {
     run.tests.push_back(std::move(set));
   }
   const data::Dataset* named = run.valid_set ? run.valid_set.get() : run.train_set.get();
+  if (named == nullptr && !run.tests.empty()) named = run.tests.front().dataset.get();
   run.class_names = plan.class_names;
   if (run.class_names.empty() && named != nullptr) run.class_names = named->class_names();
 
   const data::Pipeline* any =
       run.train_pipeline ? run.train_pipeline.get() : run.valid_pipeline.get();
+  if (any == nullptr && !run.tests.empty()) any = run.tests.front().pipeline.get();
   if (any != nullptr) run.input.normalisation = any->normalisation();
   if (run.train_pipeline && run.valid_pipeline &&
       !(run.valid_pipeline->normalisation() == run.train_pipeline->normalisation())) {
@@ -222,11 +220,8 @@ void build_optimisation(const RunPlan& plan, Run& run) {
   if (run.precision == at::kHalf)
     run.scaler = std::make_unique<optim::GradScaler>(run.input.device);
   for (const auto& [name, make] : p.callbacks) run.callbacks.push_back({name, make()});
-  if (plan.extra.close_mosaic > 0) {
-    const int from = p.max_epochs - plan.extra.close_mosaic;
-    run.callbacks.push_back(
-        {"close_mosaic", std::make_unique<CloseMosaic>(*run.train_pipeline, from)});
-  }
+  if (plan.extra.close_mosaic > 0)
+    run.callbacks.push_back({"close_mosaic", close_mosaic(plan.extra.close_mosaic, p.max_epochs)});
 }
 
 void build_logger(const RunPlan& plan, Run& run) {

@@ -263,7 +263,8 @@ int train_recipe(const recipe::LoadOptions& recipe, const EntryOptions& options)
 int evaluate_recipe(const recipe::LoadOptions& recipe, const EvaluateOptions& options) {
   if (options.output) core::check_can_write_file(*options.output);
   core::signals::install();
-  RunPlan plan = plan_run(recipe, {.training = false, .validation = true});
+  RunPlan plan = plan_run(
+      recipe, {.training = false, .validation = !options.only_tests, .tests = options.only_tests});
   if (options.checkpoint) {
     plan.weights = {};
     if (plan.distillation) plan.distillation->teacher_weights = {};
@@ -297,8 +298,12 @@ int evaluate_recipe(const recipe::LoadOptions& recipe, const EvaluateOptions& op
                        .max_batches = plan.training.max_valid_batches,
                        .title = "Evaluating"});
   const auto started = std::chrono::steady_clock::now();
-  NamedValues values = evaluator.run(*run->model, *run->valid_loader);
-  std::int64_t images = run->valid_loader->images();
+  NamedValues values;
+  std::int64_t images = 0;
+  if (run->valid_loader) {
+    values = evaluator.run(*run->model, *run->valid_loader);
+    images = run->valid_loader->images();
+  }
   for (TestSet& set : run->tests) {
     for (const auto& [name, value] : evaluator.run(*run->model, *set.loader))
       values.emplace_back(set.name + "_" + name, value);

@@ -39,6 +39,7 @@ struct EvaluateOptions {
   std::optional<std::filesystem::path> checkpoint;
   std::optional<std::filesystem::path> output;
   bool use_ema = true;  // else the raw weights of a training checkpoint
+  bool only_tests = false;
 };
 int evaluate_recipe(const recipe::LoadOptions& recipe, const EvaluateOptions& options);
 

@@ -380,8 +380,16 @@ RunPlan plan_run(const recipe::LoadOptions& options, const Needs& needs) {
   }
   if (needs.validation) {
     plan.valid = plan_data(data, "val", "val_dataset_params", "val_dataloader_params", valid_name);
+  } else {
+    data.child("val_dataset_params").read_all();
+    data.child("val_dataloader_params").read_all();
   }
   plan_tests(root, data, plan);
+  if (needs.tests && plan.tests.empty()) {
+    root.problem("test_dataloaders",
+                 "names no test set; give {name: loader}, and dataset_params.test_dataset_params "
+                 "and test_dataloader_params");
+  }
   data.child("_convert_").read_all();
 
   root.report_unread();

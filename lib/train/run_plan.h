@@ -56,6 +56,7 @@ struct ExtraPlan {
 struct Needs {
   bool training = true;  // else evaluation: no train set, optimizer keys are read all the same
   bool validation = true;
+  bool tests = false;  // there must be test sets
 };
 
 struct RunPlan {

@@ -65,16 +65,16 @@ awk '$1 == 2 {first = $2} {last = $2; files[$3]} END {
     first, NR - 1, last, 100 * (last / first - 1), list}' looks
 
 [ -n "$checkpoint" ] || exit 0
-seconds() { # COMMAND…: the least of three
-  local best=1e9 begin
+seconds() { # COMMAND…: of processor time, the least of three
+  local best=1e9 now
+  local TIMEFORMAT=%U
   for _ in 1 2 3; do
-    begin=$(date +%s.%N)
-    "$@" >evaluate.log 2>&1 || { tail -20 evaluate.log >&2; exit 1; }
-    best=$(awk -v a="$begin" -v b="$(date +%s.%N)" -v m="$best" 'BEGIN {t = b - a; print t < m ? t : m}')
+    now=$({ time "$@" >evaluate.log 2>&1; } 2>&1) || { tail -20 evaluate.log >&2; exit 1; }
+    best=$(awk -v t="$now" -v m="$best" 'BEGIN {print t < m ? t : m}')
   done
   echo "$best"
 }
 trained=$(seconds "$sgtrain" evaluate --checkpoint "$checkpoint" --device cpu)
 untrained=$(seconds "$sgtrain" evaluate --recipe "$(dirname "$checkpoint")/recipe.resolved.yaml" --device cpu)
 awk -v t="$trained" -v u="$untrained" 'BEGIN {
-  printf "validation: trained %.2f s, untrained %.2f s, ratio %.2f (start of the program included)\n", t, u, u / t}'
+  printf "validation: trained %.2f s of processor time, untrained %.2f s, ratio %.2f\n", t, u, u / t}'

@@ -22,6 +22,8 @@ prints training_hyperparams "$program" export-recipe --recipe quickstart || fail
 prints CrossEntropyLoss "$program" list losses || fail "list losses"
 outside=$(clean ldd "$program" | grep -E "$SGTRAIN_SOURCE_DIR|not found" || true)
 [ -z "$outside" ] || fail "libraries from the build tree, or missing: $outside"
+heavy=$(clean ldd "$program" | grep -E 'python|gdal|avcodec|imgcodecs|videoio|onnx|torch_python' || true)
+[ -z "$heavy" ] || fail "libraries that the program must not link: $heavy"
 
 # A plug-in, built as a user would.
 build_plugin() {

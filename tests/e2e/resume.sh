@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A run that is interrupted anywhere and resumed ends with the same checkpoints and results, bit for bit,
 # as one that was not.
-# timeout: 300
+# timeout: 600
 set -euo pipefail
 . "$SGTRAIN_TEST_SUPPORT/tiny_run.sh"
 tiny_set data
@@ -11,8 +11,9 @@ tiny_recipe recipe.yaml "$PWD/data"
 [ ! -e whole/averaging_snapshots ] || fail "snapshots are left"
 [ "$(echo whole/ckpt_epoch_*.pth)" = "whole/ckpt_epoch_2.pth whole/ckpt_epoch_24.pth" ] || fail "kept: $(ls whole)"
 
-# Signals: within an epoch, in validation, between epochs. A run that was too fast is tried again.
+# Signals (USR2: preemption): within an epoch, in validation, between epochs. A run that was too fast is tried again.
 stops=0
+signals=(INT TERM USR2)
 for ((try = 0; try < 20 && stops == 0; ++try)); do
   rm -rf stopped
   code=1
@@ -21,11 +22,12 @@ for ((try = 0; try < 20 && stops == 0; ++try)); do
     pid=$!
     while [ -d /proc/$pid ] && ! grep -q 'TRAINING PARAMETERS' now.log; do sleep 0.02; done
     random_sleep 0 0.4
-    kill -INT $pid 2>/dev/null || true
+    signal=${signals[$((stops % 3))]}
+    kill -$signal $pid 2>/dev/null || true
     code=0; wait $pid || code=$?
     cat now.log >>stopped.log
     [ $code != 0 ] || break
-    [ $code = 130 ] || { cat now.log; fail "exit code $code after SIGINT"; }
+    [ $code = $((128 + $(kill -l $signal))) ] || { cat now.log; fail "exit code $code after SIG$signal"; }
     stops=$((stops + 1))
   done
 done

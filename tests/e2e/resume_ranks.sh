@@ -31,6 +31,14 @@ grep -q 'had 2 processes and goes on with 1' more.log || { cat more.log; fail "t
 "$SGTRAIN" resume more epochs=8 --device cpu --processes 2 2>more.log || { cat more.log; fail "one process, then two"; }
 [ "$(tail -n +2 more/results.csv | cut -d, -f1 | tr '\n' ' ')" = "0 1 2 3 4 5 6 7 " ] || fail "results: $(cat more/results.csv)"
 
+# A folder of one's own for all runs: rank 0 finds the run, and all ranks go on in it.
+"$SGTRAIN" recipe.yaml ckpt_root_dir="$PWD/own root" epochs=1 "${ranks[@]}" 2>one.log || { cat one.log; fail "one epoch"; }
+run=$(run_of "own root")
+"$SGTRAIN" recipe.yaml ckpt_root_dir="$PWD/own root" epochs=2 resume=True "${ranks[@]}" 2>two.log || { cat two.log; fail "resume=True"; }
+[ "$(run_of "own root")" = "$run" ] || fail "resume=True made another run folder"
+grep -q "resumed from $run/ckpt_latest.pth: epoch 1" two.log || { cat two.log; fail "another file was resumed"; }
+[ "$(tail -n +2 "$run/results.csv" | cut -d, -f1 | tr '\n' ' ')" = "0 1 " ] || fail "results: $(cat "$run/results.csv")"
+
 # Two processes, then one, then three, each stopped within an epoch: with synchronised batch norm and the
 # same global batch (6 images, 10 of them an epoch, the rest is dropped) the weights are those of one
 # process that was never stopped, so the images were the same in the same order.

@@ -10,6 +10,7 @@
 #include "support/temp_dir.h"
 #include "train/assemble.h"
 #include "train/data_key.h"
+#include "train/metric_name.h"
 #include "train/run_plan.h"
 #include "train/trainer.h"
 
@@ -61,6 +62,7 @@ class Detection {
     std::vector<std::vector<at::Tensor>> seen;
     std::unique_ptr<train::Run> run;
     tensor::StateDict before;
+    train::NamedValues valid_values;
   };
   std::unique_ptr<train::Run> assemble(std::vector<std::string> keys) const {
     std::vector<std::string> overrides{"data=" + folder().string(),
@@ -91,7 +93,7 @@ class Detection {
     auto own = std::make_unique<Watcher>(std::move(between));
     Watcher& watcher = *own;
     result.run->callbacks.push_back({"watcher", std::move(own)});
-    train::Trainer(*result.run).fit();
+    result.valid_values = train::Trainer(*result.run).fit().valid_values;
     result.seen = std::move(watcher.seen);
     return result;
   }
@@ -107,6 +109,21 @@ bool equal(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
 }
 
 }  // namespace
+
+TEST_CASE("values of detection metrics have the names that were announced", "[train]") {
+  const Detection detection;
+  const auto result = detection.fit({"epochs=1", "training_hyperparams.max_train_batches=1"});
+  const auto names = train::logged_names(*result.run);
+  CHECK(names.size() > 15);  // PPYoloELoss, DetectionMetrics_050, CocoBox
+  REQUIRE(result.valid_values.size() == names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    CHECK(result.valid_values[i].first == names[i]);
+    CHECK(train::resolve_metric_name(names[i], names) == names[i]);
+  }
+  for (const char* usual : {"mAP@0.50", "F1@0.50", "Precision@0.50", "Recall@0.50",
+                            "PPYoloELoss/loss", "COCO_AP@0.50:0.95"})
+    CHECK(train::resolve_metric_name(usual, names) == usual);
+}
 
 TEST_CASE("mosaic changes the pictures and close_mosaic ends that in the last epochs", "[train]") {
   const Detection detection;
