@@ -181,6 +181,31 @@ TEST_CASE("images are the same for 1, 2 and 3 shards", "[loader]") {
   }
 }
 
+TEST_CASE("dropping the rest, an epoch has the same global batches on 1, 2 and 3 shards",
+          "[loader]") {
+  const Pictures dataset(23);
+  const data::Pipeline pipeline = augmenting();
+  std::vector<std::set<std::int64_t>> expected;
+  for (const int count : {1, 2, 3}) {
+    std::vector<std::set<std::int64_t>> batches(3);  // of 6 images, over all shards
+    for (int rank = 0; rank < count; ++rank) {
+      LoaderParams p = params(6 / count, 0);
+      p.drop_last = true;
+      Loader loader(dataset, pipeline, p, {.seed = 5, .shard = {rank, count}, .training = true});
+      CHECK(loader.batches() == 3);
+      loader.begin(0);
+      for (auto& indices : batches) {
+        const auto batch = loader.next();
+        REQUIRE(batch);
+        indices.insert(batch->indices.begin(), batch->indices.end());
+      }
+      CHECK_FALSE(loader.next());
+    }
+    if (expected.empty()) expected = batches;
+    CHECK(batches == expected);
+  }
+}
+
 TEST_CASE("an epoch resumed in the middle continues with the same batches", "[loader]") {
   const Pictures dataset(20);
   const data::Pipeline pipeline = augmenting();
