@@ -184,6 +184,21 @@ void scale_learning_rates(const LaunchPlan& plan, Run& run) {
   for (auto& [prefix, rate] : run.params.initial_lr) rate *= factor;
 }
 
+/// A moving average over more steps than there are stays near where it began.
+void warn_of_slow_average(const TrainingParams& p, const optim::RunLength& length) {
+  const double steps =
+      static_cast<double>(p.max_epochs) * length.batches_per_epoch / p.batch_accumulate;
+  const double window = 1.0 / std::max(1.0 - p.ema_params.decay, 1e-12);
+  if (p.ema_params.decay_type == "threshold" || window <= steps) return;
+  dist::on_main([&] {
+    core::log::warning(
+        "ema_params.decay {:g} averages over {:.0f} steps, but this run has {:.0f}: the average, "
+        "which is what is validated, may lag far behind; ema_params.decay_type: threshold, or a "
+        "decay of {:.2g}, follows it",
+        p.ema_params.decay, window, steps, std::max(0.0, 1.0 - 10.0 / std::max(steps, 10.0)));
+  });
+}
+
 void build_optimisation(const RunPlan& plan, Run& run) {
   scale_learning_rates(plan.launch, run);
   const TrainingParams& p = run.params;
@@ -216,6 +231,7 @@ void build_optimisation(const RunPlan& plan, Run& run) {
                                                             .decay_type = p.ema_params.decay_type,
                                                             .beta = p.ema_params.beta},
                                            &trained);
+    warn_of_slow_average(p, length);
   }
   if (run.precision == at::kHalf)
     run.scaler = std::make_unique<optim::GradScaler>(run.input.device);

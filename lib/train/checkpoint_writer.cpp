@@ -17,7 +17,9 @@ CheckpointWriter::~CheckpointWriter() {
     ends_ = true;
   }
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  if (!writing_.joinable()) return;
+  writing_.join();
+  copying_thread_.join();
 }
 
 void CheckpointWriter::wait() {
@@ -46,6 +48,7 @@ void CheckpointWriter::submit(const Value& content, const Addresses& still,
     const std::lock_guard lock(mutex_);
     std::move(copying.late.begin(), copying.late.end(), std::back_inserter(late_));
   }
+  changed_.notify_all();
   push({[this, job = std::move(job), copied = std::move(copied)] {
           make_late_copies();
           job(copied);
@@ -68,7 +71,10 @@ void CheckpointWriter::push(Job job) {
     const std::lock_guard lock(mutex_);
     jobs_.push_back(std::move(job));
   }
-  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  if (!writing_.joinable()) {
+    writing_ = std::thread([this] { work(); });
+    copying_thread_ = std::thread([this] { copy_on(); });
+  }
   changed_.notify_all();
 }
 
@@ -152,7 +158,7 @@ at::Tensor CheckpointWriter::copy(const at::Tensor& tensor, Copying& copying) {
   return buffer;
 }
 
-/// Shared by the thread and by whoever waits; the copies of all jobs are made when it returns.
+/// Shared by whoever needs them; the copies of all jobs are made when it returns.
 void CheckpointWriter::make_late_copies() {
   std::unique_lock lock(mutex_);
   while (!late_.empty()) {
@@ -166,6 +172,18 @@ void CheckpointWriter::make_late_copies() {
   }
   changed_.notify_all();
   changed_.wait(lock, [this] { return late_.empty() && copying_ == 0; });
+}
+
+/// A thread of its own, so that copies need not wait for files that are being written.
+void CheckpointWriter::copy_on() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return !late_.empty() || ends_; });
+    if (late_.empty()) return;
+    lock.unlock();
+    make_late_copies();
+    lock.lock();
+  }
 }
 
 void CheckpointWriter::work() {

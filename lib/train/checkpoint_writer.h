@@ -35,7 +35,7 @@ class CheckpointWriter {
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   /// Lets the thread run `job` on a copy of `content` in memory of the CPU. Its tensors are copied
-  /// at once, but those of the CPU among `still` by the thread: they may be read and must not be
+  /// at once, but those of the CPU among `still` by a thread: they may be read and must not be
   /// written before settle(). `job` handles its own errors.
   void submit(const tensor::Value& content, const Addresses& still,
               std::function<void(const tensor::Value&)> job);
@@ -70,6 +70,7 @@ class CheckpointWriter {
   static at::Tensor copy(const at::Tensor& tensor, Copying& copying);
   void push(Job job);
   void make_late_copies();
+  void copy_on();
   void work();
 
   std::array<Buffers, 2> buffers_;
@@ -81,7 +82,7 @@ class CheckpointWriter {
   std::condition_variable changed_;
   bool busy_ = false, ends_ = false;
   std::chrono::nanoseconds last_copy_{0}, longest_copy_{0}, longest_wait_{0};
-  std::thread thread_;  // started by the first job
+  std::thread writing_, copying_thread_;  // started by the first job
 };
 
 }  // namespace sgtrain::train

@@ -86,7 +86,8 @@ Addresses Checkpointing::still_until_step(const Value& content) const {
   const Value* average = content.find("ema_net");
   for (const auto& ref : run_.model->named_parameters()) {
     out.insert(ref.tensor->const_data_ptr());
-    if (average != nullptr) add_tensors((*average)[ref.name], out);
+    const Value* averaged = average != nullptr ? average->find(ref.name) : nullptr;
+    if (averaged != nullptr) add_tensors(*averaged, out);
   }
   add_tensors(content["optimizer_state_dict"], out);
   return out;
@@ -206,7 +207,7 @@ void Checkpointing::write_results(const TrainState& state, const loggers::Scalar
   }
 }
 
-void Checkpointing::resume(const std::filesystem::path& file, TrainState& state) {
+bool Checkpointing::resume(const std::filesystem::path& file, TrainState& state) {
   const tensor::Checkpoint checkpoint = tensor::Checkpoint::read(file);
   restore_weights(checkpoint, file.string());
   restore_optimisation(checkpoint, file.string());
@@ -218,8 +219,10 @@ void Checkpointing::resume(const std::filesystem::path& file, TrainState& state)
     state =
         state_of_reference(checkpoint, watched_, static_cast<int>(run_.train_loader->batches()));
   }
-  if (checkpoint.metrics.tracked_metric_name != watched_ &&
-      !(checkpoint.best_metrics && checkpoint.best_metrics->tracked_metric_name == watched_)) {
+  const bool other_metric =
+      checkpoint.metrics.tracked_metric_name != watched_ &&
+      !(checkpoint.best_metrics && checkpoint.best_metrics->tracked_metric_name == watched_);
+  if (other_metric) {
     state.has_best = false;  // of another metric
     state.averaged.clear();
     state.best_epochs.clear();
@@ -229,6 +232,7 @@ void Checkpointing::resume(const std::filesystem::path& file, TrainState& state)
   if (files_ && std::filesystem::equivalent(file.parent_path(), run_.dir, none))
     files_->resumed_from(file, state.retired);
   core::log::info("resumed from {}: epoch {}, batch {}", file.string(), state.epoch, state.batch);
+  return own == nullptr ? state.has_best : !other_metric;
 }
 
 void Checkpointing::restore_weights(const tensor::Checkpoint& checkpoint, const std::string& file) {

@@ -50,9 +50,9 @@ class Checkpointing {
   void write_results(const TrainState& state, const loggers::Scalars& scalars);
 
   /// Restores everything from a checkpoint of ours, or what a SuperGradients one holds. Before the
-  /// reducer is made.
+  /// reducer is made. False: the best value of the watched metric before this is not known.
   /// @throws core::InputError naming what does not fit this run's recipe
-  void resume(const std::filesystem::path& file, TrainState& state);
+  bool resume(const std::filesystem::path& file, TrainState& state);
 
   std::filesystem::path best_path() const;
   std::filesystem::path average_path() const;

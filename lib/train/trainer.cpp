@@ -63,7 +63,7 @@ FitResult Trainer::fit() {
 }
 
 void Trainer::resume(const std::filesystem::path& checkpoint) {
-  checkpointing_.resume(checkpoint, state_);
+  const bool knows_best = checkpointing_.resume(checkpoint, state_);
   // Machines may have files of their own under that name.
   dist::check_in_sync(*run_.comm, learned_state(run_));
   const int before = state_.max_epochs, now = run_.params.max_epochs;
@@ -78,7 +78,7 @@ void Trainer::resume(const std::filesystem::path& checkpoint) {
     core::log::info("this run is at its end: {}; a larger max_epochs extends it",
                     state_.stop_reason.value_or(fmt::format("{} epochs are done", state_.epoch)));
   }
-  needs_baseline_ = !state_.has_best && state_.epoch > 0 && goes_on();
+  needs_baseline_ = !knows_best && state_.epoch > 0 && goes_on();
 }
 
 int Trainer::batches_per_epoch() const {
