@@ -71,12 +71,11 @@ class Checker {
       const data::Pipeline pipeline(set.transforms, dataset.task(),
                                     "dataset_params." + set.name + ".transforms");
       // An epoch must have a batch, on every process.
-      const loader::Loader loader(
-          dataset, pipeline, set.loader,
-          {.seed = 0,
-           .shard = {.index = 0, .count = processes},
-           .training = set.name == "train",
-           .pinned = false});
+      const loader::Loader loader(dataset, pipeline, set.loader,
+                                  {.seed = 0,
+                                   .shard = {.index = 0, .count = processes},
+                                   .training = set.name == "train",
+                                   .pinned = false});
     });
   }
 

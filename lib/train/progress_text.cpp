@@ -3,10 +3,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
+#include "core/log.h"
 #include "tensor/device.h"
 
 namespace sgtrain::train {
+namespace {
+
+std::string epoch_text(const Run& run, const TrainState& state, const EpochSeconds& seconds) {
+  const double share = static_cast<double>(seconds.batches) / std::max(1, state.batch);
+  const double images = static_cast<double>(state.images) * run.comm->world_size() * share;
+  return fmt::format(
+      "epoch {}: {:.1f} s, {:.1f} images/s; per step {:.1f} ms, {:.1f} ms waiting for data; "
+      "loader: {}",
+      state.epoch, seconds.all, images / std::max(seconds.all, 1e-9), 1e3 * seconds.iteration(),
+      1e3 * seconds.waiting(), run.train_loader->stats().text());
+}
+
+}  // namespace
+
+std::string traffic_text(const dist::Reducer::Traffic& traffic) {
+  if (traffic.steps == 0) return {};
+  const double steps = static_cast<double>(traffic.steps);
+  return fmt::format("gradients: {:.1f} ms of communication a step, {:.0f} % of it during backward",
+                     1e3 * traffic.seconds / steps, 100.0 * traffic.hidden_share());
+}
 
 std::string progress_text(const Run& run, const TrainState& state, int batches,
                           const EpochSeconds& seconds) {
@@ -27,21 +50,15 @@ std::string progress_text(const Run& run, const TrainState& state, int batches,
       static_cast<double>(tensor::memory_in_use(run.input.device)) / 1e9);
 }
 
-std::string epoch_text(const Run& run, const TrainState& state, const EpochSeconds& seconds) {
-  const double share = static_cast<double>(seconds.batches) / std::max(1, state.batch);
-  const double images = static_cast<double>(state.images) * run.comm->world_size() * share;
-  return fmt::format(
-      "epoch {}: {:.1f} s, {:.1f} images/s; per step {:.1f} ms, {:.1f} ms waiting for data; "
-      "loader: {}",
-      state.epoch, seconds.all, images / std::max(seconds.all, 1e-9), 1e3 * seconds.iteration(),
-      1e3 * seconds.waiting(), run.train_loader->stats().text());
-}
-
-std::string traffic_text(const dist::Reducer::Traffic& traffic) {
-  if (traffic.steps == 0) return {};
-  const double steps = static_cast<double>(traffic.steps);
-  return fmt::format("gradients: {:.1f} ms of communication a step, {:.0f} % of it during backward",
-                     1e3 * traffic.seconds / steps, 100.0 * traffic.hidden_share());
+void show_epoch(const Run& run, const TrainState& state, const EpochSummary& summary,
+                const EpochSeconds& seconds, const loggers::Scalars& scalars) {
+  std::vector<std::pair<std::string, std::string>> fields{{"epoch", std::to_string(state.epoch)}};
+  for (const auto& [name, value] : scalars) fields.emplace_back(name, fmt::format("{}", value));
+  if (core::log::enabled(core::log::Level::kInfo)) {
+    core::log::write_fields(core::log::Level::kInfo,
+                            summary.render(state.epoch, core::log::color_stderr()), fields);
+  }
+  core::log::info("{}", epoch_text(run, state, seconds));
 }
 
 }  // namespace sgtrain::train

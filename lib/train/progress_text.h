@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "loggers/logger.h"
+#include "train/epoch_summary.h"
 #include "train/run.h"
 #include "train/state.h"
 
@@ -22,11 +24,13 @@ struct EpochSeconds {
 std::string progress_text(const Run& run, const TrainState& state, int batches,
                           const EpochSeconds& seconds);
 
-/// Rates of the epoch that has ended, and which stage of the loader took the time.
-std::string epoch_text(const Run& run, const TrainState& state, const EpochSeconds& seconds);
-
 /// What the exchange of gradients cost, where it was measured (several processes on CPUs); else
 /// empty.
 std::string traffic_text(const dist::Reducer::Traffic& traffic);
+
+/// Logs the summary of the epoch, with --json-logs every value as a field of its own, then its
+/// rates and which stage of the loader took the time.
+void show_epoch(const Run& run, const TrainState& state, const EpochSummary& summary,
+                const EpochSeconds& seconds, const loggers::Scalars& scalars);
 
 }  // namespace sgtrain::train

@@ -405,20 +405,9 @@ void Trainer::log_epoch() {
   scalars.emplace_back("Train Epoch Time", seconds_.all);
   scalars.emplace_back("Train Iter Time", seconds_.iteration());
   scalars.emplace_back("Train Data Time", seconds_.waiting());
-  if (!run_.params.silent_mode) show_epoch(scalars);
+  if (!run_.params.silent_mode) show_epoch(run_, state_, summary_, seconds_, scalars);
   run_.logger->add_scalars(scalars, state_.epoch);
   checkpointing_.write_results(state_, scalars);
-}
-
-/// With --json-logs every value is a field of its own.
-void Trainer::show_epoch(const loggers::Scalars& scalars) {
-  std::vector<std::pair<std::string, std::string>> fields{{"epoch", std::to_string(state_.epoch)}};
-  for (const auto& [name, value] : scalars) fields.emplace_back(name, fmt::format("{}", value));
-  if (core::log::enabled(core::log::Level::kInfo)) {
-    core::log::write_fields(core::log::Level::kInfo,
-                            summary_.render(state_.epoch, core::log::color_stderr()), fields);
-  }
-  core::log::info("{}", epoch_text(run_, state_, seconds_));
 }
 
 FitResult Trainer::finish() {

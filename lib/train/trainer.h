@@ -66,7 +66,6 @@ class Trainer {
   void remember_best();
   NamedValues validate_average();
   void log_epoch();
-  void show_epoch(const loggers::Scalars& scalars);
   void show_progress();
 
   // Stopping and saving.
