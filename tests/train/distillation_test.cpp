@@ -131,7 +131,7 @@ TEST_CASE("an interrupted distillation ends the same", "[train][kd]") {
   train::Trainer(*whole).fit();
   {
     const auto run =
-        pair.run({"+training_hyperparams.phase_callbacks=[SignallingCallback: {batch: 1}]"});
+        pair.run({"++training_hyperparams.phase_callbacks=[{SignallingCallback: {batch: 1}}]"});
     train::Trainer trainer(*run);
     CHECK_THROWS_AS(trainer.fit(), core::Interrupted);
   }
