@@ -72,7 +72,7 @@ void Trainer::resume(const std::filesystem::path& checkpoint) {
                     before, now, now);
     if (now > before) state_.stop_reason.reset();
     if (state_.epoch > 0 && state_.batch == 0)
-      schedule_lr({.epoch = state_.epoch - 1, .batch = batches_per_epoch() - 1, .stepped = true});
+      set_lr({.epoch = state_.epoch - 1, .batch = batches_per_epoch() - 1, .stepped = true});
   }
   if (!goes_on()) {
     core::log::info("this run is at its end: {}; a larger max_epochs extends it",
@@ -275,10 +275,20 @@ void Trainer::schedule_lr(optim::Position position) {
   const bool watches = run_.schedule && !run_.schedule->watches().empty();
   const NamedValues values = watches ? metric_values(state_) : NamedValues{};
   position.values = &values;
-  for (optim::LrSchedule* part :
-       {static_cast<optim::LrSchedule*>(run_.warmup.get()), run_.schedule.get()}) {
-    if (part == nullptr) continue;
-    part->step(position);
+  for (optim::LrSchedule* part : schedules()) part->step(position);
+  set_lr(position);
+}
+
+std::vector<optim::LrSchedule*> Trainer::schedules() const {
+  std::vector<optim::LrSchedule*> parts;
+  if (run_.warmup) parts.push_back(run_.warmup.get());
+  if (run_.schedule) parts.push_back(run_.schedule.get());
+  return parts;
+}
+
+/// What warm-up and schedule say for this position, without counting it as a step of theirs.
+void Trainer::set_lr(const optim::Position& position) {
+  for (optim::LrSchedule* part : schedules()) {
     for (optim::ParamGroup& group : run_.optimizer->groups()) {
       if (const auto lr = part->at(position, group)) group.lr = *lr;
     }

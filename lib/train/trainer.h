@@ -74,6 +74,8 @@ class Trainer {
   [[noreturn]] void stop_for_signal();
 
   void schedule_lr(optim::Position position);
+  void set_lr(const optim::Position& position);
+  std::vector<optim::LrSchedule*> schedules() const;
 
   int batches_per_epoch() const;
 
