@@ -150,11 +150,11 @@ refuse 'file' predict --checkpoint "$TMPDIR/file" "$TMPDIR/file"
 tool=$SGTRAIN_BUILD_DIR/tests/composites_tool
 "$tool" yolo "$TMPDIR/yolo" train 5 2 1 > /dev/null
 "$tool" yolo "$TMPDIR/yolo" val 3 2 2 > /dev/null
-echo '9 0.5 0.5 0.1 0.1' >> "$(ls "$TMPDIR"/yolo/labels/train/*.txt | head -1)"
+echo '19 0.5 0.5 0.1 0.1' >> "$(ls "$TMPDIR"/yolo/labels/train/*.txt | head -1)"
 echo '0 0.5 0.5 0.1' >> "$(ls "$TMPDIR"/yolo/labels/train/*.txt | head -1)"
-echo '8 0.5 0.5 0.1 0.1' >> "$(ls "$TMPDIR"/yolo/labels/val/*.txt | head -1)"
-refuse '2 mistakes' check yolo_nas_finetune data="$TMPDIR/yolo" pretrained=false --data
-for what in 'class 9' '4 values' 'class 8'; do
+echo '18 0.5 0.5 0.1 0.1' >> "$(ls "$TMPDIR"/yolo/labels/val/*.txt | head -1)"
+refuse '2 mistakes' check yolo_nas_finetune data="$TMPDIR/yolo" pretrained=false batch=2 --data
+for what in 'class 19' '4 values' 'class 18'; do
   grep -q "$what" "$TMPDIR/out" || { echo "FAILED: check --data does not say '$what': $(cat "$TMPDIR/out")"; failed=1; }
 done
 "$tool" voc "$TMPDIR/voc" train 5 2 1 > /dev/null
