@@ -93,7 +93,10 @@ class TensorBoardLogger final : public Logger {
   }
   void add_file(const std::filesystem::path&) override {}
   void add_checkpoint(const std::filesystem::path&, std::int64_t) override {}
-  void flush() override { file_.sync(); }
+  void flush() override {
+    const std::lock_guard lock(mutex_);
+    file_.sync();
+  }
   void close() override {
     monitor_.reset();
     file_.sync();
