@@ -14,36 +14,42 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// Keys of `predict` and the options that they mean: "" is an input,
-/// three dashes begin a flag, "!" is nothing to do.
-const std::map<std::string, std::string, std::less<>>& predict_keys() {
-  static const std::map<std::string, std::string, std::less<>> kKeys{
-      {"model", "--checkpoint"},
-      {"weights", "--checkpoint"},
-      {"checkpoint", "--checkpoint"},
-      {"source", ""},
-      {"conf", "--conf"},
-      {"iou", "--iou"},
-      {"imgsz", "--imgsz"},
-      {"device", "--device"},
-      {"batch", "--batch-size"},
-      {"batch_size", "--batch-size"},
-      {"classes", "--classes"},
-      {"max_det", "--max-predictions"},
-      {"max_predictions", "--max-predictions"},
-      {"output", "--output"},
-      {"precision", "--precision"},
-      {"num_classes", "--num-classes"},
-      {"architecture", "--model"},
-      {"agnostic_nms", "---class-agnostic-nms"},
-      {"class_agnostic_nms", "---class-agnostic-nms"},
-      {"recursive", "---recursive"},
-      {"project", "project"},
-      {"name", "name"},
-      {"save", "!"},
-      {"verbose", "!"},
-      {"exist_ok", "!"},
-      {"show", "!"}};
+enum class Means { kOption, kFlag, kInput, kFolder, kNothing };
+
+/// A key of `predict`: what it means, and the option that it stands for.
+struct Key {
+  Means means;
+  const char* option = "";
+};
+
+const std::map<std::string, Key, std::less<>>& predict_keys() {
+  static const std::map<std::string, Key, std::less<>> kKeys{
+      {"model", {Means::kOption, "--checkpoint"}},
+      {"weights", {Means::kOption, "--checkpoint"}},
+      {"checkpoint", {Means::kOption, "--checkpoint"}},
+      {"source", {Means::kInput}},
+      {"conf", {Means::kOption, "--conf"}},
+      {"iou", {Means::kOption, "--iou"}},
+      {"imgsz", {Means::kOption, "--imgsz"}},
+      {"device", {Means::kOption, "--device"}},
+      {"batch", {Means::kOption, "--batch-size"}},
+      {"batch_size", {Means::kOption, "--batch-size"}},
+      {"classes", {Means::kOption, "--classes"}},
+      {"max_det", {Means::kOption, "--max-predictions"}},
+      {"max_predictions", {Means::kOption, "--max-predictions"}},
+      {"output", {Means::kOption, "--output"}},
+      {"precision", {Means::kOption, "--precision"}},
+      {"num_classes", {Means::kOption, "--num-classes"}},
+      {"architecture", {Means::kOption, "--model"}},
+      {"agnostic_nms", {Means::kFlag, "--class-agnostic-nms"}},
+      {"class_agnostic_nms", {Means::kFlag, "--class-agnostic-nms"}},
+      {"recursive", {Means::kFlag, "--recursive"}},
+      {"project", {Means::kFolder}},
+      {"name", {Means::kFolder}},
+      {"save", {Means::kNothing}},
+      {"verbose", {Means::kNothing}},
+      {"exist_ok", {Means::kNothing}},
+      {"show", {Means::kNothing}}};
   return kKeys;
 }
 
@@ -81,23 +87,30 @@ Words predict_words(const Words& words) {
         continue;
       }
       std::vector<std::string> known;
-      for (const auto& [own, option] : predict_keys()) known.push_back(own);
+      for (const auto& [own, meaning] : predict_keys()) known.push_back(own);
       throw core::InputError("predict has no key '" + key + "'" + core::did_you_mean(key, known),
                              "command line", "`sgtrain predict --help` lists its options");
     }
-    std::string option = found->second;
-    if (option == "!") continue;
-    if (option == "project" || option == "name") {
-      (option == "project" ? project : name) = value;
-    } else if (option.starts_with("---")) {
-      if (is_on(value)) out.push_back(option.substr(1));
-    } else if (option.empty()) {
-      out.push_back(value);
-    } else {
-      if (key == "model" && !is_file_of_weights(value)) option = "--model";
-      if (value.starts_with("[") && value.ends_with("]")) value = value.substr(1, value.size() - 2);
-      out.push_back(option);
-      out.push_back(value);
+    switch (found->second.means) {
+      case Means::kNothing:
+        break;
+      case Means::kFolder:
+        (key == "project" ? project : name) = value;
+        break;
+      case Means::kFlag:
+        if (is_on(value)) out.emplace_back(found->second.option);
+        break;
+      case Means::kInput:
+        out.push_back(value);
+        break;
+      case Means::kOption:
+        // `model` may name an architecture instead of a file.
+        out.emplace_back(key == "model" && !is_file_of_weights(value) ? "--model"
+                                                                      : found->second.option);
+        if (value.starts_with("[") && value.ends_with("]"))
+          value = value.substr(1, value.size() - 2);
+        out.push_back(value);
+        break;
     }
   }
   if (!project.empty() || !name.empty()) {
@@ -132,8 +145,8 @@ Words without_aliases(Words words, const Words& commands) {
     return std::find(list.begin(), list.end(), word) != list.end();
   };
   const bool yolo = !words.empty() && words.front() == "yolo";
-  if (yolo) words.erase(words.begin());
   if (yolo) {
+    words.erase(words.begin());
     std::erase_if(words, [](const std::string& word) { return word.starts_with("task="); });
     const auto mode = std::find_if(words.begin(), words.end(), [](const std::string& word) {
       return word.starts_with("mode=");

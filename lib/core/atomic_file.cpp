@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/writable.h"
 
 namespace sgtrain::core {
 namespace fs = std::filesystem;
@@ -156,11 +157,7 @@ void copy_file_atomically(const fs::path& source, const fs::path& target) {
 
 std::uint64_t free_space(const fs::path& path) {
   std::error_code error;
-  fs::path existing = fs::absolute(path, error);
-  while (!error && !fs::exists(existing, error) && existing.has_relative_path()) {
-    existing = existing.parent_path();
-  }
-  const fs::space_info info = fs::space(existing, error);
+  const fs::space_info info = fs::space(nearest_existing(path), error);
   return error ? std::numeric_limits<std::uint64_t>::max() : info.available;
 }
 

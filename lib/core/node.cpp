@@ -5,6 +5,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "core/bounds.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -161,20 +162,6 @@ bool holds_unresolved(const Tree& tree) {
   return tree.unresolved || std::any_of(tree.list.begin(), tree.list.end(), inside) ||
          std::any_of(tree.map.begin(), tree.map.end(),
                      [&](const auto& item) { return inside(item.second); });
-}
-
-/// 1000000, not 1e+06.
-std::string plain_number(double value) {
-  constexpr double kExact = 9e15;
-  if (std::nearbyint(value) == value && std::abs(value) < kExact)
-    return std::to_string(static_cast<std::int64_t>(value));
-  return number_text(value);
-}
-
-std::string bounds_text(double low, double high) {
-  if (std::isinf(low)) return "at most " + plain_number(high);
-  if (std::isinf(high)) return "at least " + plain_number(low);
-  return "in [" + plain_number(low) + ", " + plain_number(high) + "]";
 }
 
 /// The mistake nearly every newcomer makes: `key=` or a trailing blank inside the key.

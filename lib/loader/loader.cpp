@@ -78,8 +78,9 @@ class Loader::Impl {
     cv::setNumThreads(0);  // parallel over images, not inside them
     if (params.sampler) sampler_ = params.sampler();
     for (const auto& maker : params.batch_transforms) batch_transforms_.push_back(maker());
-    images_ = static_cast<std::int64_t>(epoch_order(0).size());
-    const auto items = items_of(0);
+    std::vector<std::int64_t> order = epoch_order(0);
+    images_ = static_cast<std::int64_t>(order.size());
+    const auto items = items_of(std::move(order));
     batches_ = data::checked_batch_count(dataset.size(), static_cast<std::int64_t>(items.size()),
                                          rules(), setup.shard, params.where);
     stats_.threads = params.num_workers;
@@ -99,7 +100,7 @@ class Loader::Impl {
     jobs_.clear();
     idle_.wait(lock, [this] { return active_ == 0; });
     epoch_ = epoch;
-    items_ = items_of(epoch);
+    items_ = items_of(epoch_order(epoch));
     cuts_ = data::cut_batches(static_cast<std::int64_t>(items_.size()), rules());
     cursor_ = std::clamp<std::int64_t>(start_batch, 0, static_cast<std::int64_t>(cuts_.size()) - 1);
     position_ = cursor_ - 1;
@@ -165,8 +166,7 @@ class Loader::Impl {
 
   /// Where the rest is dropped, no image is repeated so that all shards have as many: an epoch has
   /// the same batches on any number of shards.
-  std::vector<data::Item> items_of(std::int64_t epoch) const {
-    std::vector<std::int64_t> order = epoch_order(epoch);
+  std::vector<data::Item> items_of(std::vector<std::int64_t> order) const {
     const auto shards = static_cast<std::size_t>(setup_.shard.count);
     if (setup_.training && params_.drop_last) order.resize(order.size() / shards * shards);
     return data::shard_items(std::move(order), setup_.shard, setup_.training);

@@ -1,14 +1,12 @@
 #include "train/check.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <system_error>
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/writable.h"
 #include "data/check.h"
 #include "loader/loader.h"
 #include "models/build.h"
@@ -95,16 +93,14 @@ void require_weights(const RunPlan& plan) {
 
 void require_run_root(const RunPlan& plan) {
   if (!plan.training.save_model) return;
-  const auto root = std::filesystem::absolute(plan.ckpt_root_dir).lexically_normal();
-  std::error_code error;
-  auto there = root;
-  while (!std::filesystem::exists(there, error) && there.has_relative_path())
-    there = there.parent_path();
-  if (std::filesystem::is_directory(there, error) && ::access(there.c_str(), W_OK) == 0) return;
+  const std::filesystem::path root = plan.ckpt_root_dir;
+  if (core::can_make_folder(root)) return;
+  const auto there = core::nearest_existing(root);
   throw core::InputError(
       "run folders cannot be written here: " + there.string() +
-          (std::filesystem::is_directory(there, error) ? " is not writable" : " is no folder"),
-      "ckpt_root_dir: " + root.string(), "name another folder");
+          (std::filesystem::is_directory(there) ? " is not writable" : " is no folder"),
+      "ckpt_root_dir: " + std::filesystem::absolute(root).lexically_normal().string(),
+      "name another folder");
 }
 
 std::vector<std::string> mistakes_of(const RunPlan& plan, bool data) {

@@ -10,6 +10,7 @@
 #include "recipe/variable_setup.h"
 #include "train/dataloader_names.h"
 #include "train/exec_policy.h"
+#include "train/parse_at.h"
 #include "train/run_dir.h"
 
 namespace sgtrain::train {
@@ -84,15 +85,11 @@ DataPlan plan_data(core::Node& params, const std::string& name, const std::strin
         loader_key,
         "says no data set: give `dataset: ClassName` here, or a loader's name at the top level");
   }
-  if (!class_name.empty() && data::Dataset::registry().find(class_name) == nullptr) {
-    core::Node& named = loader.has("dataset") ? loader : params;
-    named.problem(loader.has("dataset") ? "dataset" : dataset_key,
-                  data::Dataset::registry().unknown(class_name));
-    dataset.read_all();  // nobody knows what it would read
-    return plan;
-  }
   if (!class_name.empty()) {
-    plan.dataset = data::Dataset::registry().parse({.name = class_name, .params = dataset});
+    const bool own = loader.has("dataset");
+    plan.dataset = parse_at(own ? loader : params, own ? "dataset" : dataset_key,
+                            {.name = class_name, .params = dataset}, data::Dataset::registry());
+    if (!plan.dataset) return plan;
   }
   if (dataset.has("target_transform"))
     dataset.problem("target_transform", "no target transform is known; leave it null");
@@ -172,15 +169,12 @@ models::Model::Registry::MakerType plan_network(core::Node& root, const std::str
   if (name.empty()) return {};  // reported already
   const std::string key = role + "arch_params";
   core::Node arch = root.child(key);
-  const auto& registry = models::Model::registry();
-  if (registry.find(name) == nullptr) {
-    root.problem(role + "architecture", registry.unknown(name));
-    arch.read_all();
-    return {};
-  }
-  if (!arch.is_map()) arch = core::Node(core::Tree::make_map(), root.problems(), key);
-  auto make = registry.parse({.name = name, .params = arch});
-  explain_foreign_keys(arch, name);
+  core::Node params =
+      arch.is_map() ? arch : core::Node(core::Tree::make_map(), root.problems(), key);
+  auto make = parse_at(root, role + "architecture", {.name = name, .params = params},
+                       models::Model::registry());
+  if (!make) arch.read_all();
+  explain_foreign_keys(params, name);
   return make;
 }
 

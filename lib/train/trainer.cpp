@@ -41,7 +41,8 @@ Trainer::Trainer(Run& run)
     : run_(run),
       watched_(resolve_metric_name(run.params.metric_to_watch, logged_names(run))),
       checkpointing_(run, watched_, summary_),
-      phases_(run, state_, watched_) {
+      phases_(run, state_, watched_),
+      learning_rates_(run, state_) {
   for (const std::string& name : run.loss->component_names()) summary_.set_direction(name, false);
   for (const auto* list : {&run.train_metrics, &run.valid_metrics}) {
     for (const auto& metric : *list) {
@@ -72,7 +73,8 @@ void Trainer::resume(const std::filesystem::path& checkpoint) {
                     before, now, now);
     if (now > before) state_.stop_reason.reset();
     if (state_.epoch > 0 && state_.batch == 0)
-      set_lr({.epoch = state_.epoch - 1, .batch = batches_per_epoch() - 1, .stepped = true});
+      learning_rates_.set(
+          {.epoch = state_.epoch - 1, .batch = batches_per_epoch() - 1, .stepped = true});
   }
   if (!goes_on()) {
     core::log::info("this run is at its end: {}; a larger max_epochs extends it",
@@ -123,7 +125,7 @@ void Trainer::train_epoch() {
                  {.input = run_.input, .precision = run_.precision, .scaler = run_.scaler.get()});
   progress_ = std::make_unique<core::Progress>(fmt::format("Train epoch {}", state_.epoch));
   phases_.notify(&Callback::on_train_loader_start);
-  if (state_.batch == 0) schedule_lr({.epoch = state_.epoch, .epoch_start = true});
+  if (state_.batch == 0) learning_rates_.step({.epoch = state_.epoch, .epoch_start = true});
   run_.train_loader->begin(state_.epoch, state_.batch);
   const int batches = batches_per_epoch();
   const int first = state_.batch;
@@ -170,7 +172,8 @@ void Trainer::close_train_epoch() {
       state_.train_values.emplace_back(value.name, value.value);
   }
   phases_.notify(&Callback::on_train_loader_end);
-  schedule_lr({.epoch = state_.epoch, .batch = batches_per_epoch() - 1, .epoch_end = true});
+  learning_rates_.step(
+      {.epoch = state_.epoch, .batch = batches_per_epoch() - 1, .epoch_end = true});
   if (run_.params.precise_bn) update_batch_norm(run_, state_.epoch, precise_bn_batches(run_));
   state_.stage = should_validate() ? Stage::kValidate : Stage::kTest;
 }
@@ -199,23 +202,24 @@ Event Trainer::event_of(const tensor::Batch& batch, const StepOutput& output) co
 }
 
 StepHooks Trainer::step_hooks(const tensor::Batch& batch) {
-  return {.before_forward =
-              [this, &batch](at::Tensor& images, tensor::Targets& targets) {
-                const Event now{.batch_index = state_.batch, .batch = &batch, .targets = &targets};
-                phases_.before_forward(images, targets, now);
-                phases_.notify(&Callback::on_train_batch_start, now);
-                schedule_lr({.epoch = state_.epoch, .batch = state_.batch});
-              },
-          .loss_end =
-              [this, &batch](const StepOutput& output) {
-                if (output.loss.finite) take_loss(output, batch);
-                phases_.notify(&Callback::on_train_batch_loss_end, event_of(batch, output));
-                schedule_lr({.epoch = state_.epoch, .batch = state_.batch, .loss_end = true});
-              },
-          .backward_end =
-              [this, &batch](const StepOutput& output) {
-                phases_.notify(&Callback::on_train_batch_backward_end, event_of(batch, output));
-              }};
+  return {
+      .before_forward =
+          [this, &batch](at::Tensor& images, tensor::Targets& targets) {
+            const Event now{.batch_index = state_.batch, .batch = &batch, .targets = &targets};
+            phases_.before_forward(images, targets, now);
+            phases_.notify(&Callback::on_train_batch_start, now);
+            learning_rates_.step({.epoch = state_.epoch, .batch = state_.batch});
+          },
+      .loss_end =
+          [this, &batch](const StepOutput& output) {
+            if (output.loss.finite) take_loss(output, batch);
+            phases_.notify(&Callback::on_train_batch_loss_end, event_of(batch, output));
+            learning_rates_.step({.epoch = state_.epoch, .batch = state_.batch, .loss_end = true});
+          },
+      .backward_end =
+          [this, &batch](const StepOutput& output) {
+            phases_.notify(&Callback::on_train_batch_backward_end, event_of(batch, output));
+          }};
 }
 
 void Trainer::take_loss(const StepOutput& output, const tensor::Batch& batch) {
@@ -268,32 +272,7 @@ void Trainer::optimizer_step(const tensor::Batch& batch) {
   if (run_.check_every > 0 && state_.optimizer_steps % run_.check_every == 0)
     dist::check_in_sync(*run_.comm, learned_state(run_));
   phases_.notify(&Callback::on_train_batch_gradient_step_end, event);
-  schedule_lr({.epoch = state_.epoch, .batch = state_.batch, .stepped = true});
-}
-
-void Trainer::schedule_lr(optim::Position position) {
-  const bool watches = run_.schedule && !run_.schedule->watches().empty();
-  const NamedValues values = watches ? metric_values(state_) : NamedValues{};
-  position.values = &values;
-  for (optim::LrSchedule* part : schedules()) part->step(position);
-  set_lr(position);
-}
-
-std::vector<optim::LrSchedule*> Trainer::schedules() const {
-  std::vector<optim::LrSchedule*> parts;
-  if (run_.warmup) parts.push_back(run_.warmup.get());
-  if (run_.schedule) parts.push_back(run_.schedule.get());
-  return parts;
-}
-
-/// What warm-up and schedule say for this position, without counting it as a step of theirs.
-void Trainer::set_lr(const optim::Position& position) {
-  for (optim::LrSchedule* part : schedules()) {
-    for (optim::ParamGroup& group : run_.optimizer->groups()) {
-      if (const auto lr = part->at(position, group)) group.lr = *lr;
-    }
-    if (const auto momentum = part->momentum()) run_.optimizer->set_momentum(*momentum);
-  }
+  learning_rates_.step({.epoch = state_.epoch, .batch = state_.batch, .stepped = true});
 }
 
 void Trainer::skip_step(const std::string& what, const tensor::Batch& batch) {
@@ -345,7 +324,7 @@ void Trainer::validate() {
       phases_.hooks(&Callback::on_validation_batch_start, &Callback::on_validation_batch_end));
   state_.valid_epoch = state_.epoch;
   phases_.notify(&Callback::on_validation_loader_end);
-  schedule_lr({.epoch = state_.epoch, .validation_end = true});
+  learning_rates_.step({.epoch = state_.epoch, .validation_end = true});
   state_.stage = Stage::kTest;
 }
 
@@ -364,7 +343,7 @@ void Trainer::test() {
   state_.test_epoch = state_.epoch;
   for (const TestSet& set : run_.tests)
     phases_.notify(&Callback::on_test_loader_end, {.test_set = &set.name});
-  schedule_lr({.epoch = state_.epoch, .test_end = true});
+  learning_rates_.step({.epoch = state_.epoch, .test_end = true});
 }
 
 void Trainer::remember_best() {
@@ -378,7 +357,7 @@ void Trainer::remember_best() {
   state_.best_metric = *value;
   state_.best_epoch = state_.epoch;
   phases_.notify(&Callback::on_validation_end_best_epoch);
-  schedule_lr({.epoch = state_.epoch, .best_epoch = true});
+  learning_rates_.step({.epoch = state_.epoch, .best_epoch = true});
 }
 
 void Trainer::finish_epoch() {

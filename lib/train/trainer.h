@@ -10,6 +10,7 @@
 #include "train/checkpointing.h"
 #include "train/epoch_summary.h"
 #include "train/evaluator.h"
+#include "train/learning_rates.h"
 #include "train/phases.h"
 #include "train/progress_text.h"
 #include "train/run.h"
@@ -73,10 +74,6 @@ class Trainer {
   void save_or_stop();
   [[noreturn]] void stop_for_signal();
 
-  void schedule_lr(optim::Position position);
-  void set_lr(const optim::Position& position);
-  std::vector<optim::LrSchedule*> schedules() const;
-
   int batches_per_epoch() const;
 
   Run& run_;
@@ -85,6 +82,7 @@ class Trainer {
   EpochSummary summary_;
   Checkpointing checkpointing_;
   Phases phases_;
+  LearningRates learning_rates_;
 
   std::unique_ptr<dist::Reducer> reducer_;
   std::unique_ptr<Evaluator> evaluator_;

@@ -4,6 +4,7 @@
 
 #include "core/text.h"
 #include "train/metric_name.h"
+#include "train/parse_at.h"
 #include "train/watcher.h"
 
 namespace sgtrain::train {
@@ -67,18 +68,6 @@ void read_inert(core::Node& node) {
     node.problems()->note(value.where() + ": " + inert.key + " has no effect here (" + inert.why +
                           ")");
   }
-}
-
-/// Parses the component that `key` names. An unknown name is reported at that key, since its
-/// parameters may stand elsewhere.
-template <class Registry>
-typename Registry::MakerType parse_at(core::Node& node, const char* key, core::Component component,
-                                      const Registry& registry) {
-  if (component.name.empty() || registry.find(component.name) != nullptr)
-    return registry.parse(std::move(component));
-  node.problem(key, registry.unknown(component.name));
-  if (component.params.tree() != node.tree()) component.params.read_all();
-  return {};
 }
 
 std::map<std::string, double> read_initial_lr(core::Node& node) {

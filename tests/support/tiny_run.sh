@@ -4,6 +4,17 @@
 fail() { echo "FAILED: $*"; exit 1; }
 export OMP_NUM_THREADS=1
 
+# expect_output CODE PATTERN ARGUMENT…: runs sgtrain; its output, in $TMPDIR/out, must match the extended pattern
+# and hold no library's raw text
+expect_output() {
+  local wanted=$1 pattern=$2 code=0
+  shift 2
+  "$SGTRAIN" "$@" > "$TMPDIR/out" 2>&1 < /dev/null || code=$?
+  [ $code -eq "$wanted" ] || fail "$*: exit code $code instead of $wanted: $(tail -5 "$TMPDIR/out")"
+  grep -qE -- "$pattern" "$TMPDIR/out" || fail "$*: nothing matches '$pattern' in: $(tail -12 "$TMPDIR/out")"
+  ! grep -qE 'Exception raised from|c10::|std::|yaml-cpp' "$TMPDIR/out" || fail "$*: raw text: $(cat "$TMPDIR/out")"
+}
+
 # tiny_set FOLDER: train (64) and test (32) pictures of 12 x 12 pixels in IDX files
 tiny_set() {
   local bytes=$SGTRAIN_SOURCE_DIR/tests/golden/checkpoints/ckpt_latest.pth
