@@ -33,7 +33,7 @@ says plain.out '^predict with it: sgtrain predict --checkpoint .*ckpt_best.pth'
 [ "$(wc -l <plain/results.csv)" = 5 ] || fail "results.csv: $(cat plain/results.csv)"
 for column in Train_CrossEntropyLoss Train_Accuracy Valid_CrossEntropyLoss Valid_Accuracy LR/default \
   'Train Epoch Time' 'Train Iter Time' 'Train Data Time'; do
-  head -1 plain/results.csv | tr , '\n' | grep -qx "$column" || fail "results.csv has no $column"
+  head -1 plain/results.csv | tr , '\n' | grep -x "$column" >/dev/null || fail "results.csv has no $column"
 done
 same "$(value plain/metrics.json epoch)" 3 "epoch of metrics.json"
 same "$(value plain/metrics.json Valid_Accuracy)" \
